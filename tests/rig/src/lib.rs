@@ -1,0 +1,1 @@
+//! Test ground of Sluice: launches Envoy, simulates a model server, sends load.
