@@ -3,5 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod body;
+pub mod config;
+pub mod paths;
 pub mod policy;
 pub mod units;
