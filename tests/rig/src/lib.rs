@@ -1,1 +1,3 @@
 //! Test ground of Sluice: launches Envoy, simulates a model server, sends load.
+
+pub mod model;

@@ -1,0 +1,246 @@
+//! The shapes on the wire: OpenAI's chat and text completions, as vLLM speaks them.
+
+use serde_json::{Value, json};
+
+/// Prompt and answer together may not be longer than this, in tokens.
+const MAX_MODEL_LEN: u64 = 32_768;
+/// The length of an answer to a request that names none, in tokens.
+const DEFAULT_MAX_TOKENS: u64 = 256;
+/// UTF-8 bytes of text that count as one prompt token.
+const BYTES_PER_TOKEN: u64 = 4;
+
+const WORDS: [&str; 12] =
+    ["the", "sluice", "lets", "short", "boats", "pass", "while", "long", "barges", "wait", "in", "line"];
+
+/// Which of the two endpoints is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `/v1/chat/completions`
+    Chat,
+    /// `/v1/completions`
+    Text,
+}
+
+/// A request, as far as the simulator cares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The endpoint it came to.
+    pub endpoint: Endpoint,
+    /// The model's name, given back as it came.
+    pub model: String,
+    /// Estimated size of the prompt.
+    pub prompt_tokens: u32,
+    /// Exact length of the answer.
+    pub output_tokens: u32,
+    /// Whether the answer is a stream of events.
+    pub stream: bool,
+    /// Whether the stream ends with a usage event.
+    pub include_usage: bool,
+}
+
+impl Ask {
+    /// Reads a request body; the error is the message for the client.
+    pub fn read(endpoint: Endpoint, body: &[u8]) -> Result<Ask, String> {
+        let body: Value = serde_json::from_slice(body).map_err(|error| format!("invalid JSON: {error}"))?;
+        let prompt = match endpoint {
+            Endpoint::Chat => body.get("messages").filter(|messages| messages.is_array()),
+            Endpoint::Text => body.get("prompt").filter(|prompt| !prompt.is_null()),
+        };
+        let prompt = prompt.ok_or_else(|| format!("'{}' is required", endpoint.prompt_field()))?;
+        if !body["n"].is_null() && body["n"] != 1 {
+            return Err("the simulator makes one sequence a request: 'n' must be 1".into());
+        }
+        let prompt_tokens = text_bytes(prompt).div_ceil(BYTES_PER_TOKEN);
+        let output_tokens = output_tokens(&body)?;
+        if prompt_tokens.saturating_add(output_tokens) > MAX_MODEL_LEN {
+            return Err(format!(
+                "this model's maximum context length is {MAX_MODEL_LEN} tokens, but {prompt_tokens} of prompt \
+                 and {output_tokens} of output were asked for"
+            ));
+        }
+        Ok(Ask {
+            endpoint,
+            model: body["model"].as_str().unwrap_or("simulated").to_owned(),
+            // Both are at most MAX_MODEL_LEN.
+            prompt_tokens: prompt_tokens as u32,
+            output_tokens: output_tokens as u32,
+            stream: body["stream"] == true,
+            include_usage: body["stream_options"]["include_usage"] == true,
+        })
+    }
+
+    /// The whole answer of a request without `stream`.
+    pub fn answer(&self, id: u64) -> Value {
+        let text: String = (0..self.output_tokens).map(word).collect();
+        let choice = match self.endpoint {
+            Endpoint::Chat => json!({"index": 0, "message": {"role": "assistant", "content": text},
+                                     "logprobs": null, "finish_reason": "length"}),
+            Endpoint::Text => json!({"index": 0, "text": text, "logprobs": null, "finish_reason": "length"}),
+        };
+        let object = match self.endpoint {
+            Endpoint::Chat => "chat.completion",
+            Endpoint::Text => "text_completion",
+        };
+        self.envelope(id, object, json!([choice]), Some(self.usage()))
+    }
+
+    /// The event that carries one token.
+    pub fn chunk(&self, id: u64, index: u32, last: bool) -> Value {
+        let finish_reason = if last { json!("length") } else { Value::Null };
+        let choice = match self.endpoint {
+            Endpoint::Chat if index == 0 => {
+                json!({"index": 0, "logprobs": null, "finish_reason": finish_reason,
+                "delta": {"role": "assistant", "content": word(index)}})
+            }
+            Endpoint::Chat => json!({"index": 0, "logprobs": null, "finish_reason": finish_reason,
+                "delta": {"content": word(index)}}),
+            Endpoint::Text => json!({"index": 0, "logprobs": null, "finish_reason": finish_reason,
+                "text": word(index)}),
+        };
+        self.envelope(id, self.chunk_object(), json!([choice]), None)
+    }
+
+    /// The last event of a stream whose client asked for the usage.
+    pub fn usage_chunk(&self, id: u64) -> Value {
+        self.envelope(id, self.chunk_object(), json!([]), Some(self.usage()))
+    }
+
+    fn chunk_object(&self) -> &'static str {
+        match self.endpoint {
+            Endpoint::Chat => "chat.completion.chunk",
+            Endpoint::Text => "text_completion",
+        }
+    }
+
+    fn usage(&self) -> Value {
+        json!({"prompt_tokens": self.prompt_tokens, "completion_tokens": self.output_tokens,
+               "total_tokens": self.prompt_tokens + self.output_tokens})
+    }
+
+    fn envelope(&self, id: u64, object: &str, choices: Value, usage: Option<Value>) -> Value {
+        let prefix = match self.endpoint {
+            Endpoint::Chat => "chatcmpl",
+            Endpoint::Text => "cmpl",
+        };
+        // The simulator has no calendar: `created` is always 0, so that like requests have like answers.
+        let mut envelope = json!({"id": format!("{prefix}-{id}"), "object": object, "created": 0,
+                                  "model": self.model, "choices": choices});
+        if let Some(usage) = usage {
+            envelope["usage"] = usage;
+        }
+        envelope
+    }
+}
+
+impl Endpoint {
+    fn prompt_field(self) -> &'static str {
+        match self {
+            Endpoint::Chat => "messages",
+            Endpoint::Text => "prompt",
+        }
+    }
+}
+
+/// An error in OpenAI's shape.
+pub fn error(status: u16, kind: &str, message: &str) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": null, "code": status}})
+}
+
+/// The word that stands at this place of every answer.
+fn word(index: u32) -> String {
+    format!("{} ", WORDS[index as usize % WORDS.len()])
+}
+
+/// As in vLLM, `max_completion_tokens` wins over `max_tokens`, and null is as good as absent.
+fn output_tokens(body: &Value) -> Result<u64, String> {
+    for field in ["max_completion_tokens", "max_tokens"] {
+        match &body[field] {
+            Value::Null => {}
+            value => {
+                let tokens = value.as_u64().filter(|&tokens| tokens > 0);
+                return tokens.ok_or_else(|| format!("'{field}' must be a whole number of at least 1"));
+            }
+        }
+    }
+    Ok(DEFAULT_MAX_TOKENS)
+}
+
+/// Bytes of text in messages, content parts or prompts; a token id counts as one token's worth.
+fn text_bytes(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64,
+        Value::Number(_) => BYTES_PER_TOKEN,
+        Value::Array(items) => items.iter().map(text_bytes).sum(),
+        Value::Object(fields) => {
+            ["content", "text"].iter().filter_map(|&key| fields.get(key)).map(text_bytes).sum()
+        }
+        Value::Null | Value::Bool(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chat(body: Value) -> Result<Ask, String> {
+        Ask::read(Endpoint::Chat, body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn prompts_are_estimated_from_their_text() {
+        let ask = chat(json!({"messages": [{"role": "system", "content": "12345678"},
+                                           {"role": "user", "content": [{"type": "text", "text": "1234"}]}]}));
+        assert_eq!(ask.unwrap().prompt_tokens, 3);
+        let text =
+            |body: Value| Ask::read(Endpoint::Text, body.to_string().as_bytes()).unwrap().prompt_tokens;
+        assert_eq!(text(json!({"prompt": ["12345", "1234567"]})), 3);
+        assert_eq!(text(json!({"prompt": [11, 12, 13]})), 3);
+    }
+
+    #[test]
+    fn output_limits_are_exact() {
+        for (limits, tokens) in [
+            (json!({}), 256),
+            (json!({"max_tokens": 7}), 7),
+            (json!({"max_tokens": null}), 256),
+            (json!({"max_tokens": 7, "max_completion_tokens": 9}), 9),
+        ] {
+            let mut body = limits;
+            body["messages"] = json!([]);
+            let ask = chat(body).unwrap();
+            assert_eq!(ask.output_tokens, tokens);
+            let answer = ask.answer(1);
+            let content = answer["choices"][0]["message"]["content"].as_str().unwrap();
+            assert_eq!(content.split_whitespace().count(), tokens as usize);
+            assert_eq!(answer["usage"]["completion_tokens"], tokens);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_simulated_is_refused() {
+        for body in [
+            "",
+            "{",
+            "[]",
+            "{}",
+            r#"{"messages":[],"max_tokens":0}"#,
+            r#"{"messages":[],"max_tokens":"9"}"#,
+            r#"{"messages":[],"n":2}"#,
+            r#"{"messages":[],"max_tokens":32769}"#,
+        ] {
+            assert!(Ask::read(Endpoint::Chat, body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_stream_says_the_words_of_the_whole_answer() {
+        let ask = chat(json!({"messages": [], "max_tokens": 3, "stream": true})).unwrap();
+        let chunks: Vec<Value> = (0..3).map(|index| ask.chunk(1, index, index == 2)).collect();
+        let said: String =
+            chunks.iter().map(|chunk| chunk["choices"][0]["delta"]["content"].as_str().unwrap()).collect();
+        assert_eq!(said, ask.answer(1)["choices"][0]["message"]["content"]);
+        assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
+        assert_eq!(chunks[1]["choices"][0]["finish_reason"], Value::Null);
+        assert_eq!(chunks[2]["choices"][0]["finish_reason"], "length");
+    }
+}
