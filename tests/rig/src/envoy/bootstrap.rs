@@ -1,0 +1,133 @@
+//! The shipped YAML, made fit to run anywhere: free ports, other model servers, another policy.
+//!
+//! Everything else stays as shipped, so that what runs is what an operator gets.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::Config;
+
+/// The shipped listener.
+pub const CLIENTS: &str = "clients";
+/// A listener without the filter that answers at once: by it one knows that the worker has come so far.
+pub const PROBE: &str = "probe";
+
+const LISTENER_FILE: &str = "listeners.json";
+const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
+
+/// A configuration in two parts: the listener, which can be replaced at run time, and the rest.
+pub struct Bootstrap {
+    rest: Value,
+    listener: Value,
+}
+
+impl Bootstrap {
+    /// Reads `config.yaml` and puts in what `config` says.
+    pub fn load(config: &Config) -> Result<Self> {
+        let text = fs::read_to_string(&config.yaml).with_context(|| config.yaml.display().to_string())?;
+        let mut rest: Value = serde_norway::from_str(&text).with_context(|| config.yaml.display().to_string())?;
+        *at(&mut rest, "/admin/address/socket_address/port_value")? = json!(0);
+        for (name, address) in &config.clusters {
+            set_cluster(&mut rest, name, address)?;
+        }
+        let listeners = at(&mut rest, "/static_resources/listeners")?.as_array_mut().context("listeners")?;
+        let mut listener = listeners.pop().context("no listener")?;
+        *at(&mut listener, "/address/socket_address/port_value")? = json!(0);
+        if let Some(plugin) = plugin(&mut listener)? {
+            *at(plugin, "/vm_config/code/local/filename")? = json!(config.module);
+            *at(plugin, "/allow_on_headers_stop_iteration")? = json!(config.header_hold);
+        }
+        let mut bootstrap = Self { rest, listener };
+        if let Some(policy) = &config.policy {
+            bootstrap.set_policy(policy)?;
+        }
+        Ok(bootstrap)
+    }
+
+    /// Puts in another policy, and tells whether it differs from the one before.
+    pub fn set_policy(&mut self, policy: &str) -> Result<bool> {
+        let Some(plugin) = plugin(&mut self.listener)? else { bail!("no filter to give a policy to") };
+        let value = at(plugin, "/configuration/value")?;
+        let differs = value.as_str() != Some(policy);
+        *value = json!(policy);
+        Ok(differs)
+    }
+
+    /// Writes the whole as one static configuration into `dir`.
+    pub fn write_static(&self, dir: &Path) -> Result<PathBuf> {
+        let mut whole = self.rest.clone();
+        whole["static_resources"]["listeners"] = json!([self.listener]);
+        write(dir, "envoy.json", &whole)
+    }
+
+    /// Writes a configuration into `dir` whose listener Envoy reads from a file of its own and watches there.
+    pub fn write_dynamic(&self, dir: &Path) -> Result<PathBuf> {
+        self.write_listener(dir)?;
+        let mut whole = self.rest.clone();
+        whole["node"] = json!({"id": "rig", "cluster": "rig"});
+        whole["stats_flush_interval"] = json!("0.2s");
+        whole["static_resources"]["listeners"] = json!([probe()]);
+        whole["dynamic_resources"]["lds_config"] = json!({
+            "resource_api_version": "V3",
+            "path_config_source": {"path": dir.join(LISTENER_FILE), "watched_directory": {"path": dir}},
+        });
+        write(dir, "envoy.json", &whole)
+    }
+
+    /// Writes the listener's file. Envoy sees the rename, never half a file.
+    pub fn write_listener(&self, dir: &Path) -> Result<()> {
+        let mut listener = self.listener.clone();
+        listener["@type"] = json!("type.googleapis.com/envoy.config.listener.v3.Listener");
+        let written = write(dir, "listeners.new", &json!({"resources": [listener]}))?;
+        fs::rename(written, dir.join(LISTENER_FILE))?;
+        Ok(())
+    }
+}
+
+fn write(dir: &Path, name: &str, value: &Value) -> Result<PathBuf> {
+    let path = dir.join(name);
+    fs::write(&path, serde_json::to_vec_pretty(value)?)?;
+    Ok(path)
+}
+
+fn at<'a>(value: &'a mut Value, pointer: &str) -> Result<&'a mut Value> {
+    value.pointer_mut(pointer).with_context(|| format!("the configuration has no {pointer}"))
+}
+
+fn set_cluster(rest: &mut Value, name: &str, address: &SocketAddr) -> Result<()> {
+    let clusters = at(rest, "/static_resources/clusters")?.as_array_mut().context("clusters")?;
+    let cluster = clusters.iter_mut().find(|cluster| cluster["name"] == name);
+    let cluster = cluster.with_context(|| format!("no cluster {name}"))?;
+    *at(cluster, "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address")? =
+        json!({"address": address.ip(), "port_value": address.port()});
+    Ok(())
+}
+
+/// The filter's PluginConfig; none in the baseline.
+fn plugin(listener: &mut Value) -> Result<Option<&mut Value>> {
+    let filters = at(listener, MANAGER)?["http_filters"].as_array_mut().context("http_filters")?;
+    let filter = filters.iter_mut().find(|filter| filter["name"] == "sluice");
+    filter.map(|filter| at(filter, "/typed_config/config")).transpose()
+}
+
+fn probe() -> Value {
+    let router = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router";
+    let manager =
+        "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+    json!({
+        "name": PROBE,
+        "address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}},
+        "filter_chains": [{"filters": [{"name": "manager", "typed_config": {
+            "@type": manager,
+            "stat_prefix": PROBE,
+            "http_filters": [{"name": "router", "typed_config": {"@type": router}}],
+            "route_config": {"virtual_hosts": [{"name": PROBE, "domains": ["*"], "routes": [
+                {"match": {"prefix": "/"}, "direct_response": {"status": 200}},
+            ]}]},
+        }}]}],
+    })
+}
