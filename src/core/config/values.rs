@@ -21,11 +21,12 @@ pub(super) fn whole(range: RangeInclusive<u64>) -> impl Fn(&Node) -> Result<u64,
         let allowed = || format!("a whole number from {} to {}", range.start(), range.end());
         match node {
             // The cast is exact within any range used here, and saturates outside.
-            Node::Number(value) if value.fract() == 0.0 && *value >= 0.0 => {
-                let value = *value as u64;
-                if range.contains(&value) { Ok(value) } else { Err(out_of_range(value, allowed())) }
+            Node::Number(value)
+                if value.fract() == 0.0 && *value >= 0.0 && range.contains(&(*value as u64)) =>
+            {
+                Ok(*value as u64)
             }
-            Node::Number(value) => Err(out_of_range(value, allowed())),
+            Node::Number(value) => Err(out_of_range(digits(*value), allowed())),
             other => Err(wrong_kind(other, &allowed())),
         }
     }
@@ -43,7 +44,7 @@ pub(super) fn number(range: RangeInclusive<f64>) -> impl Fn(&Node) -> Result<f64
         let allowed = || format!("a number from {} to {}", range.start(), range.end());
         match node {
             Node::Number(value) if range.contains(value) => Ok(*value),
-            Node::Number(value) => Err(out_of_range(value, allowed())),
+            Node::Number(value) => Err(out_of_range(digits(*value), allowed())),
             other => Err(wrong_kind(other, &allowed())),
         }
     }
@@ -54,7 +55,7 @@ pub(super) fn busy_status(node: &Node) -> Result<u16, Wrong> {
     match node {
         Node::Number(429.0) => Ok(429),
         Node::Number(503.0) => Ok(503),
-        Node::Number(value) => Err(out_of_range(value, "429 or 503".to_owned())),
+        Node::Number(value) => Err(out_of_range(digits(*value), "429 or 503".to_owned())),
         other => Err(wrong_kind(other, "429 or 503")),
     }
 }
@@ -164,8 +165,14 @@ fn text_of<'n>(node: &'n Node, allowed: &str) -> Result<&'n str, Wrong> {
     }
 }
 
-fn out_of_range(value: impl ToString, allowed: String) -> Wrong {
-    Wrong::new(format!("{} is out of range", value.to_string()), format!("allowed is {allowed}"))
+fn out_of_range(value: String, allowed: String) -> Wrong {
+    Wrong::new(format!("{value} is out of range"), format!("allowed is {allowed}"))
+}
+
+/// A number as text, without the three hundred digits that some have.
+fn digits(value: f64) -> String {
+    let short = value == 0.0 || (1e-6..1e15).contains(&value.abs());
+    if short { value.to_string() } else { format!("{value:e}") }
 }
 
 const SHORTEST: Duration = Duration::from_millis(1);
