@@ -25,3 +25,16 @@
 )]
 
 pub mod core;
+pub mod host;
+pub mod stream;
+pub mod worker;
+
+#[cfg(feature = "envoy")]
+mod proxy;
+
+#[cfg(feature = "envoy")]
+mod entry {
+    proxy_wasm::main! {{
+        crate::proxy::register();
+    }}
+}

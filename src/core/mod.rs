@@ -2,8 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod body;
+pub mod clamp;
+pub mod classify;
 pub mod config;
+pub mod engine;
+pub mod head;
+pub mod intake;
 pub mod paths;
 pub mod policy;
+pub mod refusal;
 pub mod units;

@@ -28,3 +28,16 @@ impl ClassId {
         usize::from(self.0)
     }
 }
+
+/// A stream as the host numbers it; only valid within one VM, and only while the stream lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+/// One request's claim on its class: given in order of arrival, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// Whole milliseconds of a duration, saturating.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

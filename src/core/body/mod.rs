@@ -1,6 +1,25 @@
 //! Bytes of a request body -> a borrowed view with spans. Knows JSON and the dialects, no policy.
 
+mod chat;
+mod completions;
+pub mod dialect;
+mod escape;
+mod number;
+mod prompt;
+mod prompts;
+mod scan;
+mod shape;
+pub mod splice;
+mod string;
+mod text;
+mod walk;
+
 use std::ops::Range;
+
+pub use dialect::{Dialect, read};
+pub use escape::unescaped;
+pub use prompt::{Prompt, Size, Weights};
+pub use splice::{Edit, Prefix, splice};
 
 /// A body that cannot be read: what is wrong, where, and in which field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,19 +30,6 @@ pub struct BadBody {
     pub param: Option<String>,
     /// What is wrong and what is allowed, for the client to read. Holds no text of the body.
     pub message: String,
-}
-
-/// What a prompt holds, in the units that the estimates are made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prompt {
-    /// Unicode scalar values of its text after unescaping.
-    pub chars: u64,
-    /// UTF-8 bytes of the same text.
-    pub utf8_bytes: u64,
-    /// Token ids given as numbers.
-    pub token_ids: u64,
-    /// Images, sounds, videos, embeddings.
-    pub media: u64,
 }
 
 /// What the value of a limit says, whatever its spelling.
@@ -62,6 +68,8 @@ pub struct Insertion {
 /// A body as far as the policy needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View<'a> {
+    /// The whole of it.
+    pub body: &'a [u8],
     /// The prompt's size.
     pub prompt: Prompt,
     /// Every output limit that stands in the body, in the body's order.

@@ -1,0 +1,73 @@
+//! OpenAI completions: `prompt` as text, as token ids, or several of either.
+
+use super::dialect::Dialect;
+use super::shape::{Rule, Shape, field, limit, text};
+use crate::core::refusal::Family;
+
+/// `/completions`.
+pub static COMPLETIONS: Dialect = Dialect {
+    name: "completions",
+    paths: &["/completions"],
+    family: Family::OpenAi,
+    inject: "max_tokens",
+    root: &ROOT,
+};
+
+static ROOT: Shape = Shape {
+    fields: &[
+        field("prompt", Rule::Prompts),
+        field("prompt_embeds", Rule::Embeds),
+        text("suffix"),
+        field("model", Rule::Model),
+        field("stream", Rule::Stream),
+        limit("max_tokens"),
+        field("min_tokens", Rule::MinTokens("min_tokens")),
+        field("n", Rule::Copies("n")),
+        field("best_of", Rule::Copies("best_of")),
+        text("response_format"),
+        text("structured_outputs"),
+        text("structural_tag"),
+        text("guided_json"),
+        text("guided_regex"),
+        text("guided_choice"),
+        text("guided_grammar"),
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::body::{Prompt, read};
+
+    #[test]
+    fn every_form_of_prompt_is_counted() {
+        let prompt = |chars, token_ids, media| Prompt { chars, utf8_bytes: chars, token_ids, media };
+        for (members, size, sequences) in [
+            (r#""prompt":"abc""#, prompt(3, 0, 0), 1),
+            (r#""prompt":null"#, prompt(0, 0, 0), 1),
+            (r#""prompt":[]"#, prompt(0, 0, 0), 1),
+            (r#""prompt":["a","bc"]"#, prompt(3, 0, 0), 2),
+            (r#""prompt":[1,22,333]"#, prompt(0, 3, 0), 1),
+            (r#""prompt":[[1,2],[3],[]]"#, prompt(0, 3, 0), 3),
+            (r#""prompt":["a",[1,2],7,8]"#, prompt(1, 4, 0), 3),
+            (r#""prompt":["a",null,{"x":1}]"#, prompt(1 + 7, 0, 0), 2),
+            (r#""prompt":[["a",true]]"#, prompt(1 + 4, 0, 0), 1),
+            (r#""prompt":{"prompt_string":"a"}"#, prompt(21, 0, 0), 1),
+            (r#""prompt":5"#, prompt(0, 1, 0), 1),
+            (r#""prompt":"ab","suffix":"c""#, prompt(3, 0, 0), 1),
+            (r#""prompt":null,"prompt_embeds":"AAAA""#, prompt(0, 0, 1), 1),
+            (r#""prompt":"a","prompt_embeds":["AAAA",null,"BBBB"]"#, prompt(1, 0, 2), 3),
+            (r#""prompt":["a","b"],"n":3,"best_of":4"#, prompt(2, 0, 0), 8),
+        ] {
+            let body = format!("{{{members}}}");
+            let view = read(&COMPLETIONS, body.as_bytes()).unwrap_or_else(|bad| panic!("{body}: {bad:?}"));
+            assert_eq!((view.prompt, view.sequences), (size, sequences), "{body}");
+        }
+    }
+
+    #[test]
+    fn chat_names_are_not_read_here() {
+        let view = read(&COMPLETIONS, br#"{"max_completion_tokens":5,"messages":[1],"messages":2}"#).unwrap();
+        assert!(view.limits.is_empty());
+    }
+}

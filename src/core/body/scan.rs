@@ -1,0 +1,247 @@
+//! A strict scanner of RFC 8259 over bytes: a cursor that checks, skips and measures. Never recursive.
+
+use super::string::{self, Str};
+use super::text::Text;
+use super::{BadBody, number};
+
+/// Deepest nesting of arrays and objects that is read.
+pub const MAX_DEPTH: usize = 128;
+
+/// A place in a body. Everything before it has been checked.
+#[derive(Clone, Debug)]
+pub struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// The start of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Scanner<'a> {
+        Scanner { bytes, at: 0 }
+    }
+
+    /// The whole body.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The byte offset of what comes next.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The first byte behind white space, not yet taken; `None` at the end of the body.
+    #[inline]
+    pub fn token(&mut self) -> Option<u8> {
+        loop {
+            let byte = self.bytes.get(self.at).copied();
+            if !matches!(byte, Some(b' ' | b'\n' | b'\t' | b'\r')) {
+                return byte;
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Takes the one byte that [`token`](Self::token) has shown.
+    #[inline]
+    pub fn take(&mut self) {
+        self.at += 1;
+    }
+
+    /// Takes a string; its opening quote comes next.
+    ///
+    /// # Errors
+    /// Where it is not a string of RFC 8259 in UTF-8.
+    pub fn string(&mut self) -> Result<Str, BadBody> {
+        let string = string::read(self.bytes, self.at + 1).map_err(|(at, what)| bad(at, what))?;
+        self.at = string.inside.end + 1;
+        Ok(string)
+    }
+
+    /// Takes a number and returns its text.
+    ///
+    /// # Errors
+    /// Where it is not a number of RFC 8259.
+    pub fn number(&mut self) -> Result<&'a [u8], BadBody> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let len = number::len(rest)
+            .ok_or_else(|| bad(self.at, "a number is not written as JSON writes numbers"))?;
+        self.at += len;
+        Ok(rest.get(..len).unwrap_or_default())
+    }
+
+    /// Within an array: moves to the next item (true) or takes the closing bracket (false). `first` says whether the
+    /// opening bracket was the last thing taken.
+    ///
+    /// # Errors
+    /// Where neither comes next.
+    #[inline]
+    pub fn item(&mut self, first: bool) -> Result<bool, BadBody> {
+        match self.token() {
+            Some(b']') => {
+                self.take();
+                Ok(false)
+            }
+            Some(b',') if !first => {
+                self.take();
+                match self.token() {
+                    Some(b']') => Err(bad(self.at, "an array ends with a comma")),
+                    _ => Ok(true),
+                }
+            }
+            Some(_) if first => Ok(true),
+            Some(_) => Err(bad(self.at, "a comma or a closing bracket is missing in an array")),
+            None => Err(bad(self.at, "the body ends within an array")),
+        }
+    }
+
+    /// Within an object: takes the next member's key and colon, or the closing brace (`None`). `first` as for
+    /// [`item`](Self::item).
+    ///
+    /// # Errors
+    /// Where neither comes next.
+    #[inline]
+    pub fn member(&mut self, first: bool) -> Result<Option<Str>, BadBody> {
+        let mut token = self.token();
+        if token == Some(b'}') {
+            self.take();
+            return Ok(None);
+        }
+        if !first {
+            if token != Some(b',') {
+                let what = match token {
+                    Some(_) => "a comma or a closing brace is missing in an object",
+                    None => "the body ends within an object",
+                };
+                return Err(bad(self.at, what));
+            }
+            self.take();
+            token = self.token();
+        }
+        if token != Some(b'"') {
+            return Err(bad(self.at, "a member of an object does not begin with a key in double quotes"));
+        }
+        let key = self.string()?;
+        if self.token() != Some(b':') {
+            return Err(bad(self.at, "a colon is missing behind a key"));
+        }
+        self.take();
+        Ok(Some(key))
+    }
+
+    /// Takes any value and returns the length of its compact text: no white space, strings unescaped between their
+    /// quotes, numbers as written. `depth` = how many arrays and objects are open around it.
+    ///
+    /// # Errors
+    /// Where no value of RFC 8259 comes next, or nesting goes over [`MAX_DEPTH`].
+    pub fn value(&mut self, depth: usize) -> Result<Text, BadBody> {
+        let mut text = Text::default();
+        let mut open = Open { objects: 0, depth, outer: depth };
+        loop {
+            let mut first = false;
+            match self.token() {
+                Some(b'"') => text += self.string()?.text.quoted(),
+                Some(byte @ (b'{' | b'[')) => {
+                    open.push(byte == b'{').ok_or_else(|| too_deep(self.at))?;
+                    self.take();
+                    text += Text::ascii(1);
+                    first = true;
+                }
+                Some(b'-' | b'0'..=b'9') => text += Text::ascii(self.number()?.len()),
+                _ => text += Text::ascii(self.literal()?.len()),
+            }
+            loop {
+                let more = match open.innermost() {
+                    None => return Ok(text),
+                    Some(Kind::Array) => self.item(first)?,
+                    Some(Kind::Object) => match self.member(first)? {
+                        Some(key) => {
+                            text += key.text.quoted();
+                            text += Text::ascii(1);
+                            true
+                        }
+                        None => false,
+                    },
+                };
+                // One more character either way: the comma between two, or what closes.
+                text += Text::ascii(usize::from(!(more && first)));
+                if more {
+                    break;
+                }
+                open.pop();
+                first = false;
+            }
+        }
+    }
+
+    /// Takes `true`, `false` or `null` and returns it.
+    ///
+    /// # Errors
+    /// Where none of the three comes next: the last resort of every reader, so this also says that no value came.
+    pub fn literal(&mut self) -> Result<&'static str, BadBody> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let literal =
+            ["null", "true", "false"].into_iter().find(|literal| rest.starts_with(literal.as_bytes()));
+        let literal = literal.ok_or_else(|| {
+            bad(
+                self.at,
+                match rest {
+                    [] => "the body ends where a value is due",
+                    _ => "a value is missing; allowed are objects, arrays, strings, numbers, true, false and null",
+                },
+            )
+        })?;
+        self.at += literal.len();
+        Ok(literal)
+    }
+}
+
+/// A fault of the text itself, with no field to blame.
+#[cold]
+pub fn bad(at: usize, what: &str) -> BadBody {
+    BadBody { at, param: None, message: what.to_owned() }
+}
+
+/// Nesting over the limit.
+#[cold]
+pub fn too_deep(at: usize) -> BadBody {
+    BadBody { at, param: None, message: format!("arrays and objects are nested over {MAX_DEPTH} levels") }
+}
+
+/// The arrays and objects open within one value, a bit each: no allocation, whatever the depth.
+struct Open {
+    /// From the innermost (bit 0) outwards: 1 = object.
+    objects: u128,
+    depth: usize,
+    /// What was open around the value.
+    outer: usize,
+}
+
+enum Kind {
+    Array,
+    Object,
+}
+
+impl Open {
+    fn push(&mut self, object: bool) -> Option<()> {
+        if self.depth >= MAX_DEPTH {
+            return None;
+        }
+        self.objects = self.objects << 1 | u128::from(object);
+        self.depth += 1;
+        Some(())
+    }
+
+    fn pop(&mut self) {
+        self.objects >>= 1;
+        self.depth -= 1;
+    }
+
+    fn innermost(&self) -> Option<Kind> {
+        match self.depth > self.outer {
+            true if self.objects & 1 == 1 => Some(Kind::Object),
+            true => Some(Kind::Array),
+            false => None,
+        }
+    }
+}

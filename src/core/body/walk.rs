@@ -1,0 +1,290 @@
+//! The walk over a body by its dialect's shapes: one pass, an explicit stack, duplicate keys noticed on the way.
+
+use super::escape::unescape;
+use super::prompt::Prompt;
+use super::scan::{MAX_DEPTH, Scanner, bad, too_deep};
+use super::shape::{Rule, Shape};
+use super::string::Str;
+use super::{Amount, BadBody, Insertion, Limit, number};
+
+/// A body being read, and what has been found in it so far.
+pub struct Walk<'a> {
+    pub(super) scanner: Scanner<'a>,
+    /// The arrays and objects of shapes that are open, outermost first.
+    open: Vec<Frame>,
+    pub(super) prompt: Prompt,
+    /// Prompts, where they are counted.
+    pub(super) prompts: u64,
+    pub(super) limits: Vec<Limit>,
+    pub(super) min_tokens: Option<Limit>,
+    /// The largest of `n` and `best_of`, and which of them it is.
+    pub(super) copies: (u64, &'static str),
+    pub(super) stream: bool,
+    pub(super) model: Option<&'a [u8]>,
+    pub(super) insertion: Insertion,
+}
+
+/// An array or object that is open.
+struct Frame {
+    shape: &'static Shape,
+    /// The key that led here; empty for the body itself and for items.
+    key: &'static str,
+    kind: Kind,
+    /// Whether nothing has been read of it.
+    first: bool,
+}
+
+enum Kind {
+    /// With the index of the next item.
+    Array(usize),
+    /// With a bit for each of the shape's fields that has come.
+    Object(u64),
+}
+
+impl<'a> Walk<'a> {
+    /// Reads the whole of `body`.
+    ///
+    /// # Errors
+    /// Where it is not one JSON object, or a member that is read cannot be.
+    pub fn over(root: &'static Shape, body: &'a [u8]) -> Result<Walk<'a>, BadBody> {
+        let mut walk = Walk {
+            scanner: Scanner::new(body),
+            open: Vec::with_capacity(8),
+            prompt: Prompt::default(),
+            prompts: 0,
+            limits: Vec::new(),
+            min_tokens: None,
+            copies: (1, "n"),
+            stream: false,
+            model: None,
+            insertion: Insertion { at: 0, empty: false },
+        };
+        walk.begin(root)?;
+        while walk.step()? {}
+        match walk.scanner.token() {
+            None => Ok(walk),
+            Some(_) => Err(bad(walk.scanner.at(), "something follows behind the JSON object")),
+        }
+    }
+
+    /// How many arrays and objects are open.
+    pub(super) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Counts the next value as text: a string's own, nothing for `null`, else its compact JSON. `depth` = how many
+    /// arrays and objects are open around it.
+    pub(super) fn text(&mut self, depth: usize) -> Result<(), BadBody> {
+        let text = match self.scanner.token() {
+            Some(b'"') => self.scanner.string()?.text,
+            Some(b'n') => {
+                self.scanner.literal()?;
+                return Ok(());
+            }
+            _ => self.scanner.value(depth)?,
+        };
+        self.prompt.add(text);
+        Ok(())
+    }
+
+    fn begin(&mut self, root: &'static Shape) -> Result<(), BadBody> {
+        let what = match (self.scanner.token(), self.scanner.bytes()) {
+            (Some(b'{'), bytes) => {
+                self.scanner.take();
+                let at = self.scanner.at();
+                // A peek only: the members are checked by the walk.
+                let empty = Scanner::clone(&self.scanner).token() == Some(b'}');
+                self.insertion = Insertion { at, empty };
+                self.open.push(Frame { shape: root, key: "", kind: Kind::Object(0), first: true });
+                // NUL behind the brace is UTF-16 or UTF-32 in disguise.
+                if bytes.get(at) != Some(&0) {
+                    return Ok(());
+                }
+                "the body is not UTF-8"
+            }
+            (None, _) => "the body is empty; a JSON object is due",
+            (_, [0xef, 0xbb, 0xbf, ..]) => "the body begins with a byte order mark; plain UTF-8 is due",
+            (_, [0xfe, 0xff, ..] | [0xff, 0xfe, ..] | [0, ..]) => "the body is not UTF-8",
+            _ => "the body is not a JSON object",
+        };
+        Err(bad(0, what))
+    }
+
+    /// Moves on by one item or member, or closes what has no more; false once everything is closed.
+    fn step(&mut self) -> Result<bool, BadBody> {
+        let Some(frame) = self.open.last_mut() else { return Ok(false) };
+        let first = std::mem::take(&mut frame.first);
+        match frame.kind {
+            Kind::Array(index) => {
+                if self.scanner.item(first)? {
+                    frame.kind = Kind::Array(index + 1);
+                    let shape = frame.shape;
+                    self.enter("", shape)?;
+                    return Ok(true);
+                }
+            }
+            Kind::Object(seen) => {
+                let shape = frame.shape;
+                if let Some(key) = self.scanner.member(first)? {
+                    match find(shape, &key, self.scanner.bytes()) {
+                        None => drop(self.scanner.value(self.open.len())?),
+                        Some((place, _)) if seen >> place & 1 == 1 => {
+                            return Err(self.twice(shape, place, &key));
+                        }
+                        Some((place, rule)) => {
+                            frame.kind = Kind::Object(seen | 1 << place);
+                            let name = shape.fields.get(place).map_or("", |field| field.key);
+                            self.read(name, rule)?;
+                        }
+                    }
+                    return Ok(true);
+                }
+            }
+        }
+        self.open.pop();
+        Ok(!self.open.is_empty())
+    }
+
+    fn read(&mut self, key: &'static str, rule: Rule) -> Result<(), BadBody> {
+        match rule {
+            Rule::Text => self.text(self.depth()),
+            Rule::Media => self.media(),
+            Rule::Inside(shape) => self.enter(key, shape),
+            Rule::Prompts => self.prompts(),
+            Rule::Embeds => self.embeds(),
+            Rule::Limit(name) => {
+                let limit = self.limit(name)?;
+                self.limits.push(limit);
+                Ok(())
+            }
+            Rule::MinTokens(name) => {
+                self.min_tokens = Some(self.limit(name)?);
+                Ok(())
+            }
+            Rule::Copies(name) => {
+                if let Amount::Count(copies) = self.limit(name)?.amount
+                    && copies > self.copies.0
+                {
+                    self.copies = (copies, name);
+                }
+                Ok(())
+            }
+            Rule::Stream => self.stream(),
+            Rule::Model => self.model(),
+        }
+    }
+
+    /// Opens an array or object of `shape`; anything else is text.
+    fn enter(&mut self, key: &'static str, shape: &'static Shape) -> Result<(), BadBody> {
+        let kind = match self.scanner.token() {
+            Some(b'[') => Kind::Array(0),
+            Some(b'{') => Kind::Object(0),
+            _ => return self.text(self.depth()),
+        };
+        if self.open.len() >= MAX_DEPTH {
+            return Err(too_deep(self.scanner.at()));
+        }
+        self.scanner.take();
+        self.open.push(Frame { shape, key, kind, first: true });
+        Ok(())
+    }
+
+    fn media(&mut self) -> Result<(), BadBody> {
+        self.prompt.media += u64::from(self.scanner.token() != Some(b'n'));
+        self.scanner.value(self.depth())?;
+        Ok(())
+    }
+
+    /// A value that a backend reads as a whole number.
+    fn limit(&mut self, name: &'static str) -> Result<Limit, BadBody> {
+        let token = self.scanner.token();
+        let start = self.scanner.at();
+        let (amount, what) = match token {
+            Some(b'"') => {
+                let string = self.scanner.string()?;
+                let inside = self.scanner.bytes().get(string.inside).unwrap_or_default();
+                (number::quoted_amount(inside), "this one is a string that is none")
+            }
+            Some(b'-' | b'0'..=b'9') => (number::amount(self.scanner.number()?), "this one has a fraction"),
+            Some(b'[' | b'{') => (None, "this one is an array or object"),
+            _ => match self.scanner.literal()? {
+                "null" => (Some(Amount::Unset), ""),
+                _ => (None, "this one is true or false"),
+            },
+        };
+        let amount = amount.ok_or_else(|| BadBody {
+            at: start,
+            param: Some(name.to_owned()),
+            message: format!("{name} must be a whole number or null; {what}"),
+        })?;
+        Ok(Limit { name, span: start..self.scanner.at(), amount, quoted: token == Some(b'"') })
+    }
+
+    /// What pydantic takes for true; all else is false here, and the backend's to refuse.
+    fn stream(&mut self) -> Result<(), BadBody> {
+        self.stream = match self.scanner.token() {
+            Some(b't') => self.scanner.literal()? == "true",
+            Some(b'-' | b'0'..=b'9') => number::amount(self.scanner.number()?) == Some(Amount::Count(1)),
+            Some(b'"') => {
+                let string = self.scanner.string()?;
+                let inside = self.scanner.bytes().get(string.inside).unwrap_or_default();
+                let is =
+                    |word: &&str| unescape(inside).map(|byte| byte.to_ascii_lowercase()).eq(word.bytes());
+                ["true", "t", "yes", "y", "on", "1"].iter().any(is)
+            }
+            _ => {
+                self.scanner.value(self.depth())?;
+                false
+            }
+        };
+        Ok(())
+    }
+
+    fn model(&mut self) -> Result<(), BadBody> {
+        if self.scanner.token() == Some(b'"') {
+            let name = self.scanner.string()?.inside;
+            self.model = self.scanner.bytes().get(name);
+        } else {
+            self.scanner.value(self.depth())?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn twice(&self, shape: &Shape, place: usize, key: &Str) -> BadBody {
+        let mut path = String::new();
+        for frame in &self.open {
+            dot(&mut path, frame.key);
+            if let Kind::Array(next) = frame.kind {
+                path.push_str(&format!("[{}]", next.saturating_sub(1)));
+            }
+        }
+        dot(&mut path, shape.fields.get(place).map_or("", |field| field.key));
+        let message = format!("{path} is given twice; once is allowed");
+        BadBody { at: key.inside.start.saturating_sub(1), param: Some(path), message }
+    }
+}
+
+fn dot(path: &mut String, key: &str) {
+    if !path.is_empty() && !key.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+}
+
+/// The field of `shape` that `key` names, whatever its spelling: its place and its rule.
+#[inline]
+fn find(shape: &Shape, key: &Str, body: &[u8]) -> Option<(usize, Rule)> {
+    let spelled = body.get(key.inside.clone()).unwrap_or_default();
+    let len = key.text.bytes;
+    let named = |name: &str| {
+        name.len() == len
+            && if key.escaped { unescape(spelled).eq(name.bytes()) } else { spelled == name.as_bytes() }
+    };
+    shape
+        .fields
+        .iter()
+        .enumerate()
+        .find(|(_, field)| named(field.key))
+        .map(|(place, field)| (place, field.rule))
+}

@@ -1,0 +1,225 @@
+//! The order of things: from headers and bytes to a verdict. The only file that knows it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::core::admission::{Admission, Arrival};
+use crate::core::body::{self, BadBody, Dialect, Prefix, Size, dialect};
+use crate::core::clamp::{Action, ClampRefusal, PromptUnit, clamp};
+use crate::core::classify::classify;
+use crate::core::head::Head;
+use crate::core::intake::Intake;
+use crate::core::paths::Table;
+use crate::core::policy::{Class, Policy};
+use crate::core::refusal::{Family, Reason, Refusal};
+use crate::core::units::{ClassId, StreamId, Ticket, Time};
+
+/// What is to become of a request by its headers alone.
+#[derive(Debug)]
+pub enum Gate {
+    /// Not ours: untouched, unbuffered, uncounted.
+    Pass,
+    /// Hold it until the body has been read.
+    Guard(&'static Dialect),
+    /// Refuse it.
+    Refuse(Refusal, Family),
+}
+
+/// A request whose body was read, bounded and classified.
+#[derive(Debug)]
+pub struct Judged {
+    /// Its class.
+    pub class: ClassId,
+    /// Its prompt's size.
+    pub prompt: Size,
+    /// The output limit in force, in tokens.
+    pub max_tokens: u64,
+    /// What was done to the output limit.
+    pub action: Action,
+    /// Whether a streamed answer is asked for.
+    pub stream: bool,
+    /// The bytes to change, if any.
+    pub edit: Option<Prefix>,
+}
+
+/// One worker's whole state under one policy.
+#[derive(Debug)]
+pub struct Engine {
+    /// The policy in force.
+    pub policy: Rc<Policy>,
+    /// Slots and lines.
+    pub admission: Admission,
+    /// Bodies on their way in.
+    pub intake: Intake,
+    guarded: Table<&'static Dialect>,
+}
+
+impl Engine {
+    /// An engine that nothing has passed through yet.
+    pub fn new(policy: Rc<Policy>, now: Time) -> Engine {
+        let paths =
+            dialect::ALL.iter().flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, *dialect)));
+        Engine {
+            admission: Admission::new(&policy.classes, now),
+            intake: Intake::new(policy.limits.buffered_bytes, policy.limits.body_timeout),
+            guarded: Table::new(paths),
+            policy,
+        }
+    }
+
+    /// Decides by the headers; `ended` tells that no body follows.
+    pub fn gate(&self, head: &Head, ended: bool) -> Gate {
+        if !head.post && !head.upgrade {
+            return Gate::Pass;
+        }
+        let Some(dialect) = self.guarded.find(&head.path).copied() else { return Gate::Pass };
+        match self.refuse_head(head, ended) {
+            Some(refusal) => Gate::Refuse(refusal, dialect.family),
+            None => Gate::Guard(dialect),
+        }
+    }
+
+    /// Decides by a whole body.
+    pub fn judge(&self, dialect: &Dialect, body: &[u8]) -> Result<Judged, Refusal> {
+        let view = body::read(dialect, body).map_err(unreadable)?;
+        let clamped = clamp(&view, &self.policy.limits).map_err(over_limit)?;
+        let output = clamped.max_tokens.saturating_mul(view.sequences);
+        Ok(Judged {
+            class: classify(&self.policy, clamped.prompt.chars, clamped.prompt.tokens, output, view.model),
+            prompt: clamped.prompt,
+            max_tokens: clamped.max_tokens,
+            action: clamped.action,
+            stream: view.stream,
+            edit: clamped.prefix,
+        })
+    }
+
+    /// Finds a slot or a place in line for a judged request.
+    pub fn arrive(
+        &mut self,
+        now: Time,
+        stream: StreamId,
+        class: ClassId,
+        patience: Option<Duration>,
+    ) -> Result<(Ticket, bool), Refusal> {
+        match self.admission.arrive(now, stream, class, patience) {
+            Arrival::Admitted(ticket) => Ok((ticket, true)),
+            Arrival::Parked(ticket) => Ok((ticket, false)),
+            Arrival::Full => {
+                let status = self.class(class).map_or(429, |class| class.queue.overflow_status);
+                let message = "no free slot and no place in the queue of this class; try again later";
+                Err(self.later(
+                    now,
+                    stream,
+                    Some(class),
+                    Refusal::new(Reason::QueueFull, message).status(status),
+                ))
+            }
+        }
+    }
+
+    /// The refusal of a request that has waited in vain.
+    pub fn queue_timeout(&self, now: Time, stream: StreamId, class: ClassId) -> Refusal {
+        let status = self.class(class).map_or(503, |class| class.queue.timeout_status);
+        let message = "no slot of this class became free in time; try again later";
+        self.later(now, stream, Some(class), Refusal::new(Reason::QueueTimeout, message).status(status))
+    }
+
+    /// Takes note of `size` bytes of a body so far; refuses what is too large or more than fits beside others.
+    pub fn receive(&mut self, now: Time, stream: StreamId, size: u64) -> Result<(), Refusal> {
+        let most = self.policy.limits.body_bytes;
+        if size > most {
+            return Err(too_large(size, most));
+        }
+        if !self.intake.grow(stream, size) {
+            let message = "too many request bodies are being read at once; try again later";
+            return Err(self.later(now, stream, None, Refusal::new(Reason::Overloaded, message)));
+        }
+        Ok(())
+    }
+
+    /// The refusal of a body that does not end.
+    pub fn body_timeout(&self) -> Refusal {
+        let seconds = self.policy.limits.body_timeout.as_secs_f64();
+        Refusal::new(Reason::BodyTimeout, format!("the request body did not end within {seconds} s"))
+    }
+
+    /// The class's rules.
+    pub fn class(&self, class: ClassId) -> Option<&Class> {
+        self.policy.classes.get(class.index())
+    }
+
+    fn refuse_head(&self, head: &Head, ended: bool) -> Option<Refusal> {
+        let most = self.policy.limits.body_bytes;
+        if head.upgrade {
+            let message = "this endpoint takes plain POST requests, no upgrade or CONNECT";
+            return Some(Refusal::new(Reason::UnsupportedUpgrade, message));
+        }
+        if head.encoded {
+            let message =
+                "content-encoding: the body must not be encoded (identity only), so that it can be read";
+            return Some(Refusal::new(Reason::UnsupportedEncoding, message));
+        }
+        if head.foreign {
+            let message = "content-type: this endpoint takes one JSON object, no multipart or gRPC";
+            return Some(Refusal::new(Reason::UnsupportedType, message));
+        }
+        if let Some(length) = head.length.filter(|length| *length > most) {
+            return Some(too_large(length, most));
+        }
+        ended.then(|| {
+            Refusal::new(Reason::InvalidBody, "the body is empty; one JSON object is expected (at byte 0)")
+        })
+    }
+
+    fn later(&self, now: Time, stream: StreamId, class: Option<ClassId>, refusal: Refusal) -> Refusal {
+        // The slowest class answers for those that were refused before they had one.
+        let last = u8::try_from(self.policy.classes.len().saturating_sub(1)).unwrap_or(u8::MAX);
+        let chance = splitmix(now.0 ^ (u64::from(stream.0) << 32));
+        match self.admission.retry_after(now, class.unwrap_or(ClassId(last)), chance) {
+            Some(wait) => refusal.retry_after(wait),
+            None => refusal,
+        }
+    }
+}
+
+fn too_large(size: u64, most: u64) -> Refusal {
+    Refusal::new(
+        Reason::BodyTooLarge,
+        format!("the body has {size} bytes or more; at most {most} are allowed"),
+    )
+}
+
+fn unreadable(bad: BadBody) -> Refusal {
+    let refusal = Refusal::new(Reason::InvalidBody, format!("{} (at byte {})", bad.message, bad.at));
+    Refusal { param: bad.param, ..refusal }
+}
+
+fn over_limit(refusal: ClampRefusal) -> Refusal {
+    match refusal {
+        ClampRefusal::TooManySequences { param, asked, limit } => {
+            let message = format!("{asked} answers are asked for; at most {limit} a request are allowed");
+            Refusal::new(Reason::TooManySequences, message).param(param)
+        }
+        ClampRefusal::PromptTooLong { unit, size, limit } => {
+            let unit = match unit {
+                PromptUnit::Chars => "characters",
+                PromptUnit::Tokens => "tokens (estimated)",
+            };
+            let message = format!("the prompt has {size} {unit}; at most {limit} are allowed");
+            Refusal::new(Reason::PromptTooLong, message)
+        }
+        ClampRefusal::MaxTokensTooLarge { param, asked, limit } => {
+            let message = format!("{param} is {asked}; at most {limit} is allowed");
+            Refusal::new(Reason::MaxTokensTooLarge, message).param(param)
+        }
+    }
+}
+
+/// One step of SplitMix64: numbers that differ a little come out far apart.
+fn splitmix(seed: u64) -> u64 {
+    let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

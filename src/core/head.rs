@@ -1,0 +1,143 @@
+//! What the filter needs of a request's headers, read in one pass.
+
+use std::time::Duration;
+
+/// The prefix of the headers that are ours alone: clients' and upstreams' are removed.
+pub const OURS: &[u8] = b"x-sluice-";
+
+/// A request's headers as far as they decide anything.
+#[derive(Debug, Default)]
+pub struct Head {
+    /// Whether the method is POST.
+    pub post: bool,
+    /// Whether the stream asks for another protocol: an upgrade other than `h2c`, or an extended CONNECT.
+    pub upgrade: bool,
+    /// The path with its query, as the client sent it.
+    pub path: Vec<u8>,
+    /// Whether a `content-length` is there, which then has to follow every edit of the body.
+    pub has_length: bool,
+    /// The declared size of the body, in bytes; the largest where the number is larger than that.
+    pub length: Option<u64>,
+    /// Whether the body is encoded other than `identity`.
+    pub encoded: bool,
+    /// Whether the body is multipart or gRPC.
+    pub foreign: bool,
+    /// How long the client would wait in a queue, as it wrote it.
+    pub queue_timeout: Option<Vec<u8>>,
+    /// The names of headers of ours that the client sent.
+    pub ours: Vec<Vec<u8>>,
+    /// Bytes of all names and values, the unit of Envoy's `request.total_size`.
+    pub bytes: u64,
+    connect: bool,
+    upgrades_connection: bool,
+    other_protocol: bool,
+}
+
+impl Head {
+    /// Takes note of one header; the name is in lower case, as Envoy hands it out.
+    pub fn note(&mut self, name: &[u8], value: &[u8]) {
+        self.bytes = self.bytes.saturating_add((name.len() + value.len()) as u64);
+        match name {
+            b":method" => {
+                self.post = value == b"POST";
+                self.connect = value == b"CONNECT";
+            }
+            b":path" => self.path = value.to_vec(),
+            b"content-length" => {
+                self.has_length = true;
+                self.length = decimal(value);
+            }
+            b"content-encoding" => {
+                self.encoded |= items(value).any(|item| !item.eq_ignore_ascii_case(b"identity"))
+            }
+            b"content-type" => {
+                self.foreign |= starts_with(value, b"multipart/") || starts_with(value, b"application/grpc");
+            }
+            b"connection" => {
+                self.upgrades_connection |= items(value).any(|item| item.eq_ignore_ascii_case(b"upgrade"))
+            }
+            b"upgrade" => self.other_protocol |= items(value).any(|item| !item.eq_ignore_ascii_case(b"h2c")),
+            _ if name.starts_with(OURS) => {
+                if name == b"x-sluice-queue-timeout" {
+                    self.queue_timeout = Some(value.to_vec());
+                }
+                self.ours.push(name.to_vec());
+            }
+            _ => return,
+        }
+        self.upgrade = self.connect || (self.upgrades_connection && self.other_protocol);
+    }
+
+    /// The client's patience, where it is written as a duration; anything else says nothing.
+    pub fn patience(&self) -> Option<Duration> {
+        let text = std::str::from_utf8(self.queue_timeout.as_deref()?).ok()?;
+        super::config::duration::parse(text.trim())
+    }
+}
+
+/// The comma-separated items of a header value that are not empty.
+fn items(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
+}
+
+fn starts_with(value: &[u8], prefix: &[u8]) -> bool {
+    value.trim_ascii_start().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+fn decimal(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii();
+    (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit)).then(|| {
+        digits.iter().fold(0u64, |n, digit| n.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(headers: &[(&str, &str)]) -> Head {
+        let mut head = Head::default();
+        headers.iter().for_each(|(name, value)| head.note(name.as_bytes(), value.as_bytes()));
+        head
+    }
+
+    #[test]
+    fn an_upgrade_needs_both_headers_and_a_protocol_other_than_h2c() {
+        assert!(head(&[("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")]).upgrade);
+        assert!(head(&[("upgrade", "h2c, websocket"), ("connection", "upgrade")]).upgrade);
+        assert!(head(&[(":method", "CONNECT"), (":path", "/v1/completions")]).upgrade);
+        assert!(!head(&[("connection", "Upgrade, HTTP2-Settings"), ("upgrade", "h2c")]).upgrade);
+        assert!(!head(&[("upgrade", "websocket")]).upgrade);
+    }
+
+    #[test]
+    fn identity_is_no_encoding() {
+        assert!(!head(&[("content-encoding", "identity")]).encoded);
+        assert!(!head(&[("content-encoding", "")]).encoded);
+        assert!(head(&[("content-encoding", "identity, gzip")]).encoded);
+        assert!(head(&[("content-encoding", "identity"), ("content-encoding", "br")]).encoded);
+    }
+
+    #[test]
+    fn the_length_saturates_and_nonsense_is_none() {
+        assert_eq!(head(&[("content-length", "12")]).length, Some(12));
+        assert_eq!(head(&[("content-length", "99999999999999999999999")]).length, Some(u64::MAX));
+        assert_eq!(head(&[("content-length", "x")]).length, None);
+        assert!(head(&[("content-length", "x")]).has_length);
+    }
+
+    #[test]
+    fn headers_of_ours_are_listed_and_bytes_counted() {
+        let head = head(&[(":method", "POST"), ("x-sluice-class", "short"), ("X", "\u{e9}")]);
+        assert_eq!(head.ours, [b"x-sluice-class".to_vec()]);
+        assert_eq!(head.bytes, 7 + 4 + 14 + 5 + 1 + 2);
+        assert!(head.post);
+    }
+
+    #[test]
+    fn bodies_in_foreign_types() {
+        assert!(head(&[("content-type", "Multipart/form-data; boundary=B")]).foreign);
+        assert!(head(&[("content-type", "application/grpc+proto")]).foreign);
+        assert!(!head(&[("content-type", "text/plain")]).foreign);
+    }
+}

@@ -1,0 +1,133 @@
+//! Bodies on their way in: how many bytes they hold together, and which of them take too long.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+
+use crate::core::units::{StreamId, Time};
+
+/// Bodies being read or parked, and their bytes in Envoy's buffers.
+#[derive(Debug)]
+pub struct Intake {
+    limit: u64,
+    timeout: Duration,
+    held: u64,
+    bodies: HashMap<StreamId, Body>,
+    deadlines: BTreeSet<(Time, StreamId)>,
+}
+
+#[derive(Debug)]
+struct Body {
+    bytes: u64,
+    /// When it must have ended; `None` once it has.
+    until: Option<Time>,
+}
+
+impl Intake {
+    /// Nothing on its way; at most `limit` bytes together, `timeout` for one body.
+    pub fn new(limit: u64, timeout: Duration) -> Intake {
+        Intake { limit, timeout, held: 0, bodies: HashMap::new(), deadlines: BTreeSet::new() }
+    }
+
+    /// A body is to come.
+    pub fn begin(&mut self, now: Time, stream: StreamId) {
+        let until = now.after(self.timeout);
+        self.bodies.insert(stream, Body { bytes: 0, until: Some(until) });
+        self.deadlines.insert((until, stream));
+    }
+
+    /// A body has grown to `bytes`; false where that is more than fits beside the others.
+    pub fn grow(&mut self, stream: StreamId, bytes: u64) -> bool {
+        let Some(body) = self.bodies.get_mut(&stream) else { return true };
+        let held = self.held.saturating_sub(body.bytes).saturating_add(bytes);
+        if held > self.limit && bytes > body.bytes {
+            return false;
+        }
+        body.bytes = bytes;
+        self.held = held;
+        true
+    }
+
+    /// A body has ended and will be held, while its request waits, at `bytes`.
+    pub fn complete(&mut self, stream: StreamId, bytes: u64) {
+        let Some(body) = self.bodies.get_mut(&stream) else { return };
+        self.held = self.held.saturating_sub(body.bytes).saturating_add(bytes);
+        body.bytes = bytes;
+        if let Some(until) = body.until.take() {
+            self.deadlines.remove(&(until, stream));
+        }
+    }
+
+    /// A body is held no more: it went on, or was refused. Without effect on one that has left.
+    pub fn release(&mut self, stream: StreamId) {
+        let Some(body) = self.bodies.remove(&stream) else { return };
+        self.held = self.held.saturating_sub(body.bytes);
+        if let Some(until) = body.until {
+            self.deadlines.remove(&(until, stream));
+        }
+    }
+
+    /// At most `most` bodies that have taken too long; they are forgotten.
+    pub fn expire(&mut self, now: Time, most: usize) -> Vec<StreamId> {
+        let late: Vec<_> = self.late(now).take(most).collect();
+        late.iter().for_each(|stream| self.release(*stream));
+        late
+    }
+
+    /// Whether [`Intake::expire`] would find something to do.
+    pub fn has_overdue(&self, now: Time) -> bool {
+        self.late(now).next().is_some()
+    }
+
+    /// Streams whose body has not ended, in the order in which they began.
+    pub fn unfinished(&self) -> impl Iterator<Item = StreamId> + '_ {
+        self.deadlines.iter().map(|(_, stream)| *stream)
+    }
+
+    fn late(&self, now: Time) -> impl Iterator<Item = StreamId> + '_ {
+        self.deadlines.iter().take_while(move |(until, _)| *until <= now).map(|(_, stream)| *stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: StreamId = StreamId(1);
+    const B: StreamId = StreamId(2);
+
+    fn at(seconds: u64) -> Time {
+        Time::default().after(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn bytes_are_counted_together_and_come_back() {
+        let mut intake = Intake::new(100, Duration::from_secs(30));
+        intake.begin(at(0), A);
+        intake.begin(at(0), B);
+        assert!(intake.grow(A, 60));
+        assert!(intake.grow(B, 40));
+        assert!(!intake.grow(B, 41));
+        intake.complete(A, 50);
+        assert!(intake.grow(B, 50));
+        intake.release(A);
+        intake.release(A);
+        assert!(intake.grow(B, 100));
+        intake.release(B);
+        assert_eq!(intake.held, 0);
+    }
+
+    #[test]
+    fn only_unfinished_bodies_are_late() {
+        let mut intake = Intake::new(100, Duration::from_secs(30));
+        intake.begin(at(0), A);
+        intake.begin(at(1), B);
+        intake.complete(A, 1);
+        assert_eq!(intake.unfinished().collect::<Vec<_>>(), [B]);
+        assert!(intake.expire(at(30), 32).is_empty());
+        assert!(intake.has_overdue(at(31)));
+        assert_eq!(intake.expire(at(31), 32), [B]);
+        assert!(!intake.has_overdue(at(31)));
+    }
+}

@@ -1,0 +1,119 @@
+//! The port to whatever runs the filter, in the filter's own words.
+//!
+//! Calls act on the stream whose callback runs, or on the one chosen by [`Host::act_for`]. None panics; where one can
+//! fail, `false` or `None` says that it did.
+
+use std::time::Duration;
+
+use crate::core::clamp::Action;
+use crate::core::refusal::{Family, Reason, Refusal};
+use crate::core::units::{ClassId, StreamId, Time};
+
+/// What a header or body callback asks of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Let it go on.
+    Continue,
+    /// Keep it until told otherwise.
+    Hold,
+}
+
+/// How one request came out, for the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It went to the model server.
+    Admitted,
+    /// It was refused.
+    Refused(Reason),
+    /// The client left before it was admitted.
+    ClientGone,
+}
+
+impl Outcome {
+    /// The label of metrics and access logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Admitted => "admitted",
+            Outcome::Refused(reason) => reason.name(),
+            Outcome::ClientGone => "client_gone",
+        }
+    }
+}
+
+/// Something to count.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A request that is not ours.
+    PassedThrough,
+    /// A request's outcome; no class where it was refused before it had one.
+    Outcome(Option<ClassId>, Outcome),
+    /// What was done to an output limit.
+    MaxTokens(ClassId, Action),
+    /// An upstream's answer by its status; `None` where it broke off.
+    Response(ClassId, Option<u16>),
+    /// Requests in flight, by how much they changed.
+    Inflight(ClassId, i64),
+    /// Requests waiting, by how much they changed.
+    Queued(ClassId, i64),
+}
+
+/// Something to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Milliseconds in the queue.
+    QueueMs,
+    /// Milliseconds from release to the first byte of a streamed answer.
+    TtftMs,
+    /// Milliseconds from the first to the last byte of a streamed answer.
+    DecodeMs,
+    /// Milliseconds from the request's headers to its end.
+    DurationMs,
+    /// The prompt's estimate in tokens.
+    PromptTokens,
+    /// The output limit in force, in tokens.
+    MaxTokensEffective,
+}
+
+/// The host.
+pub trait Host {
+    /// The monotonic clock.
+    fn now(&self) -> Time;
+
+    /// Calls `each` with every request header in order, names in lower case.
+    fn request_headers(&self, each: &mut dyn FnMut(&[u8], &[u8]));
+    /// Sets a request header, replacing all of its values.
+    fn set_request_header(&self, name: &str, value: &[u8]) -> bool;
+    /// Removes a request header.
+    fn remove_request_header(&self, name: &[u8]) -> bool;
+    /// The request body received so far, `size` bytes.
+    fn request_body(&self, size: usize) -> Option<Vec<u8>>;
+    /// Puts `bytes` in the place of the first `len` bytes of the request body.
+    fn replace_body_prefix(&self, len: usize, bytes: &[u8]) -> bool;
+    /// Bytes of the request's headers and body received so far.
+    fn request_bytes(&self) -> Option<u64>;
+    /// Lets the held request go on.
+    fn resume(&self) -> bool;
+    /// Answers in the upstream's place, with `more` response headers.
+    fn refuse(&self, refusal: &Refusal, family: Family, more: &[(&str, String)]) -> bool;
+
+    /// Calls `each` with every response header in order, names in lower case.
+    fn response_headers(&self, each: &mut dyn FnMut(&[u8], &[u8]));
+    /// Adds a response header beside those there are.
+    fn add_response_header(&self, name: &str, value: &[u8]) -> bool;
+    /// Removes a response header.
+    fn remove_response_header(&self, name: &[u8]) -> bool;
+
+    /// Shows `value` to access logs as filter state `wasm.sluice.<field>`.
+    fn publish(&self, field: &str, value: &str);
+    /// Counts.
+    fn count(&self, event: Event);
+    /// Measures.
+    fn measure(&self, class: ClassId, measure: Measure, value: u64);
+
+    /// Makes later calls act on `stream`; false where it is gone, and then nothing may be done for it.
+    fn act_for(&self, stream: StreamId) -> bool;
+    /// Asks for a wake-up of this worker right after the present callback.
+    fn wake(&self) -> bool;
+    /// Sets the period of the timer.
+    fn tick_every(&self, period: Duration);
+}

@@ -1,0 +1,129 @@
+//! Envoy as the filter's host.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use super::metrics::Metrics;
+use super::raw::{self, Buffer, Map};
+use super::{map, raw::Failed};
+use crate::core::refusal::{Family, Refusal};
+use crate::core::units::{ClassId, StreamId, Time};
+use crate::host::{Event, Host, Measure};
+
+/// Envoy, as one root context of one worker meets it.
+pub struct Envoy {
+    metrics: Metrics,
+    queue: Cell<Option<u32>>,
+}
+
+impl Envoy {
+    /// Counts into `metrics`.
+    pub fn new(metrics: Metrics) -> Envoy {
+        Envoy { metrics, queue: Cell::new(None) }
+    }
+
+    /// Makes this root the receiver of its wake-ups. Not done before the first request, since canary and main-thread
+    /// VMs see none; under a name nobody else has, since the last one to register a name takes it over.
+    pub fn listen(&self) {
+        match raw::register_queue(&format!("sluice.{:016x}", raw::random())) {
+            Ok(token) => self.queue.set(Some(token)),
+            Err(Failed(status)) => log::warn!("no queue for wake-ups (status {status}): the timer has to do"),
+        }
+    }
+
+    /// Takes all messages out of the queue, if it is ours: one wake-up does for all of them.
+    pub fn drain(&self, token: u32) -> bool {
+        let ours = self.queue.get() == Some(token);
+        while ours && raw::dequeue(token).is_ok() {}
+        ours
+    }
+}
+
+impl Host for Envoy {
+    fn now(&self) -> Time {
+        Time(raw::monotonic_nanos())
+    }
+
+    fn request_headers(&self, each: &mut dyn FnMut(&[u8], &[u8])) {
+        headers(Map::Request, each);
+    }
+
+    fn set_request_header(&self, name: &str, value: &[u8]) -> bool {
+        raw::set_header(Map::Request, name, value).is_ok()
+    }
+
+    fn remove_request_header(&self, name: &[u8]) -> bool {
+        raw::remove_header(Map::Request, name).is_ok()
+    }
+
+    fn request_body(&self, size: usize) -> Option<Vec<u8>> {
+        raw::buffer(Buffer::RequestBody, size).ok()
+    }
+
+    fn replace_body_prefix(&self, len: usize, bytes: &[u8]) -> bool {
+        raw::replace_body_prefix(len, bytes).is_ok()
+    }
+
+    fn request_bytes(&self) -> Option<u64> {
+        let bytes = raw::property("request\0total_size").ok()?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    fn resume(&self) -> bool {
+        raw::resume_request().is_ok()
+    }
+
+    fn refuse(&self, refusal: &Refusal, family: Family, more: &[(&str, String)]) -> bool {
+        log::debug!("refused with {}: {}", refusal.status, refusal.reason.name());
+        let own = refusal.headers();
+        let json = [("content-type", "application/json")];
+        let rest = own.iter().chain(more).map(|(name, value)| (*name, value.as_str()));
+        let headers = map::serialize(json.into_iter().chain(rest));
+        let body = refusal.body(family);
+        raw::respond(refusal.status, refusal.reason.details(), body.as_bytes(), &headers).is_ok()
+    }
+
+    fn response_headers(&self, each: &mut dyn FnMut(&[u8], &[u8])) {
+        headers(Map::Response, each);
+    }
+
+    fn add_response_header(&self, name: &str, value: &[u8]) -> bool {
+        raw::add_header(Map::Response, name, value).is_ok()
+    }
+
+    fn remove_response_header(&self, name: &[u8]) -> bool {
+        raw::remove_header(Map::Response, name).is_ok()
+    }
+
+    fn publish(&self, field: &str, value: &str) {
+        // Refused only for a name that Envoy's own configuration has taken; there is nobody to tell.
+        let _ = raw::set_property(&format!("sluice.{field}"), value.as_bytes());
+    }
+
+    fn count(&self, event: Event) {
+        self.metrics.count(event);
+    }
+
+    fn measure(&self, class: ClassId, measure: Measure, value: u64) {
+        self.metrics.measure(class, measure, value);
+    }
+
+    fn act_for(&self, stream: StreamId) -> bool {
+        raw::set_effective_context(stream.0).is_ok()
+    }
+
+    fn wake(&self) -> bool {
+        self.queue.get().is_some_and(|token| raw::enqueue(token).is_ok())
+    }
+
+    fn tick_every(&self, period: Duration) {
+        let _ = raw::set_tick_period(u32::try_from(period.as_millis()).unwrap_or(u32::MAX));
+    }
+}
+
+fn headers(map: Map, each: &mut dyn FnMut(&[u8], &[u8])) {
+    // Without headers there is nothing to hand out: a request without a path passes, a response without a status is
+    // counted as broken off.
+    let bytes = raw::headers(map).unwrap_or_default();
+    map::pairs(&bytes).for_each(|(name, value)| each(name, value));
+}

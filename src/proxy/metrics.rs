@@ -1,0 +1,157 @@
+//! The metrics, all defined when the policy is read: no name is ever made from a request.
+
+use super::raw::{self, Metric};
+use crate::core::clamp::Action;
+use crate::core::policy::{Class, Policy};
+use crate::core::refusal::Reason;
+use crate::core::units::{ClassId, millis};
+use crate::host::{Event, Measure, Outcome};
+
+/// The ids of one root's metrics.
+pub struct Metrics {
+    passed_through: Id,
+    unclassified: Vec<(Outcome, Id)>,
+    classes: Vec<ClassMetrics>,
+}
+
+struct ClassMetrics {
+    outcomes: Vec<(Outcome, Id)>,
+    actions: Vec<(Action, Id)>,
+    responses: Vec<(Option<u16>, Id)>,
+    measures: Vec<(Measure, Id)>,
+    inflight: Id,
+    queued: Id,
+}
+
+/// A metric's id in this VM; `None` where the host would not define it, and then it is not counted.
+type Id = Option<u32>;
+
+const MEASURES: [(Measure, &str); 6] = [
+    (Measure::QueueMs, "queue_ms"),
+    (Measure::TtftMs, "ttft_ms"),
+    (Measure::DecodeMs, "decode_ms"),
+    (Measure::DurationMs, "duration_ms"),
+    (Measure::PromptTokens, "prompt_tokens"),
+    (Measure::MaxTokensEffective, "max_tokens_effective"),
+];
+/// Response codes by their first digit; what is none of these has broken off.
+const CODES: [(Option<u16>, &str); 5] =
+    [(Some(2), "2xx"), (Some(3), "3xx"), (Some(4), "4xx"), (Some(5), "5xx"), (None, "reset")];
+
+impl Metrics {
+    /// Defines the metrics of a policy.
+    pub fn define(policy: &Policy) -> Metrics {
+        let domain = policy.domain.as_str();
+        let before_class =
+            Reason::all().filter(|reason| !matches!(reason, Reason::QueueFull | Reason::QueueTimeout));
+        Metrics {
+            passed_through: define(Metric::Counter, &format!("sluice.passed_through_total.domain.{domain}")),
+            unclassified: outcomes(domain, "none", before_class.map(Outcome::Refused)),
+            classes: policy.classes.iter().map(|class| ClassMetrics::define(domain, class)).collect(),
+        }
+    }
+
+    /// Shows what the policy allows; done by workers only, once they have requests.
+    pub fn show_limits(policy: &Policy) {
+        for class in &policy.classes {
+            let labels = format!("domain.{}.class.{}", policy.domain, class.name);
+            let limit = class.concurrency.map(|limit| limit as u64);
+            let objectives = [("duration_p99", class.slo.duration_p99), ("ttft_p99", class.slo.ttft_p99)];
+            let objectives =
+                objectives.map(|(name, slo)| (format!("sluice.slo_ms.{labels}.slo.{name}"), slo.map(millis)));
+            for (name, value) in [(format!("sluice.limit.{labels}"), limit)].into_iter().chain(objectives) {
+                if let Some(value) = value
+                    && let Some(id) = define(Metric::Gauge, &name)
+                {
+                    let _ = raw::record_metric(id, value);
+                }
+            }
+        }
+    }
+
+    /// Counts an event.
+    pub fn count(&self, event: Event) {
+        match event {
+            Event::PassedThrough => add(self.passed_through, 1),
+            Event::Outcome(class, outcome) => {
+                let known = class
+                    .and_then(|class| self.class(class))
+                    .map_or(&self.unclassified, |class| &class.outcomes);
+                add(find(known, outcome), 1);
+            }
+            Event::MaxTokens(class, action) => {
+                add(self.class(class).and_then(|class| find(&class.actions, action)), 1);
+            }
+            Event::Response(class, status) => {
+                let code = status.map(|status| status / 100);
+                add(self.class(class).and_then(|class| find(&class.responses, code)), 1);
+            }
+            Event::Inflight(class, change) => add(self.class(class).and_then(|class| class.inflight), change),
+            Event::Queued(class, change) => add(self.class(class).and_then(|class| class.queued), change),
+        }
+    }
+
+    /// Adds a sample.
+    pub fn measure(&self, class: ClassId, measure: Measure, value: u64) {
+        if let Some(id) = self.class(class).and_then(|class| find(&class.measures, measure)) {
+            let _ = raw::record_metric(id, value);
+        }
+    }
+
+    fn class(&self, class: ClassId) -> Option<&ClassMetrics> {
+        self.classes.get(class.index())
+    }
+}
+
+impl ClassMetrics {
+    fn define(domain: &str, class: &Class) -> ClassMetrics {
+        let class = class.name.as_str();
+        let name = |name: &str| format!("sluice.{name}.domain.{domain}.class.{class}");
+        // A request that is still in line when Envoy or the host gives up on it has a class, too.
+        let after_class = [
+            Outcome::Admitted,
+            Outcome::ClientGone,
+            Outcome::Refused(Reason::QueueFull),
+            Outcome::Refused(Reason::QueueTimeout),
+            Outcome::Refused(Reason::Misconfigured),
+            Outcome::Refused(Reason::BodyTooLarge),
+        ];
+        let actions = [Action::Kept, Action::Clamped, Action::Defaulted];
+        let counter = |metric: &str, label: &str, value: &str| {
+            define(Metric::Counter, &format!("{}.{label}.{value}", name(metric)))
+        };
+        ClassMetrics {
+            outcomes: outcomes(domain, class, after_class.into_iter()),
+            actions: actions
+                .map(|action| (action, counter("max_tokens_total", "action", action.name())))
+                .into(),
+            responses: CODES.map(|(code, label)| (code, counter("responses_total", "code", label))).into(),
+            measures: MEASURES
+                .map(|(measure, metric)| (measure, define(Metric::Histogram, &name(metric))))
+                .into(),
+            inflight: define(Metric::Gauge, &name("inflight")),
+            queued: define(Metric::Gauge, &name("queued")),
+        }
+    }
+}
+
+fn outcomes(domain: &str, class: &str, outcomes: impl Iterator<Item = Outcome>) -> Vec<(Outcome, Id)> {
+    let name = |outcome: Outcome| {
+        format!("sluice.requests_total.domain.{domain}.class.{class}.outcome.{}", outcome.name())
+    };
+    outcomes.map(|outcome| (outcome, define(Metric::Counter, &name(outcome)))).collect()
+}
+
+fn define(kind: Metric, name: &str) -> Id {
+    raw::define_metric(kind, name).ok()
+}
+
+fn find<K: PartialEq>(known: &[(K, Id)], key: K) -> Id {
+    known.iter().find(|(known, _)| *known == key).and_then(|(_, id)| *id)
+}
+
+fn add(id: Id, change: i64) {
+    if let Some(id) = id {
+        let _ = raw::increment_metric(id, change);
+    }
+}

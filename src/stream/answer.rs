@@ -1,0 +1,80 @@
+//! The model server's answer to one request, as far as it is watched: it streams through untouched.
+
+use std::fmt::Write;
+
+use super::{Claim, Facts};
+use crate::core::units::{Time, millis};
+use crate::host::{Event, Host, Measure};
+use crate::worker::Worker;
+
+/// What has been seen of an answer.
+pub struct Answer {
+    released: Time,
+    headers: Option<Time>,
+    status: Option<u16>,
+    first_byte: Option<Time>,
+    whole: bool,
+}
+
+impl Answer {
+    /// Nothing seen yet of the answer to a request that went on at `released`.
+    pub fn new(released: Time) -> Answer {
+        Answer { released, headers: None, status: None, first_byte: None, whole: false }
+    }
+
+    /// Its headers have come.
+    pub fn begin(&mut self, now: Time, status: Option<u16>, ended: bool) {
+        self.headers = Some(now);
+        self.status = status;
+        self.whole = ended;
+    }
+
+    /// A piece of its body has come.
+    pub fn piece<H: Host>(&mut self, worker: &Worker<H>, claim: &Claim, size: usize, ended: bool) {
+        self.whole |= ended;
+        if size > 0 && self.first_byte.is_none() {
+            let now = worker.host.now();
+            self.first_byte = Some(now);
+            if claim.streamed {
+                worker.host.measure(claim.class, Measure::TtftMs, millis(now.since(self.released)));
+            }
+        }
+    }
+
+    /// Its trailers have come.
+    pub fn end(&mut self) {
+        self.whole = true;
+    }
+
+    /// Whether it came whole with a status below 500: only then does it tell how fast work is done.
+    pub fn ran_its_course(&self) -> bool {
+        self.whole && self.status.is_some_and(|status| status < 500)
+    }
+
+    /// Counts and measures it at its end.
+    pub fn close<H: Host>(&self, worker: &Worker<H>, claim: &Claim, now: Time) {
+        worker.host.count(Event::Response(claim.class, self.status.filter(|_| self.whole)));
+        if let Some(first) = self.first_byte.filter(|_| claim.streamed && self.whole) {
+            worker.host.measure(claim.class, Measure::DecodeMs, millis(now.since(first)));
+        }
+    }
+
+    /// Tells the client what was done, in response headers.
+    pub fn describe<H: Host>(&self, worker: &Worker<H>, claim: &Claim, facts: &Facts) {
+        for (name, value) in facts.headers(worker) {
+            worker.host.add_response_header(name, value.as_bytes());
+        }
+        worker.host.add_response_header("x-sluice-max-tokens-action", claim.action.name().as_bytes());
+        let mut timing = format!("queue;dur={}", facts.queue_ms.unwrap_or(0));
+        if let Some(headers) = self.headers {
+            // Writing to a string does not fail.
+            let _ = write!(timing, ", upstream;dur={}", millis(headers.since(self.released)));
+        }
+        worker.host.add_response_header("server-timing", timing.as_bytes());
+    }
+}
+
+/// A `:status` value.
+pub fn status(value: &[u8]) -> Option<u16> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}

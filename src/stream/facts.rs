@@ -1,0 +1,67 @@
+//! What is known of a request, for its response headers and for the access log.
+
+use crate::core::engine::Judged;
+use crate::core::units::ClassId;
+use crate::host::{Host, Outcome};
+use crate::worker::Worker;
+
+/// The facts; `None` = not known, and then not told.
+#[derive(Default)]
+pub struct Facts {
+    /// Its class.
+    pub class: Option<ClassId>,
+    /// How it came out.
+    pub outcome: Option<Outcome>,
+    /// Milliseconds waited.
+    pub queue_ms: Option<u64>,
+    prompt_chars: Option<u64>,
+    prompt_tokens: Option<u64>,
+    max_tokens: Option<u64>,
+}
+
+impl Facts {
+    /// Its body has been judged.
+    pub fn judged(&mut self, judged: &Judged) {
+        self.class = Some(judged.class);
+        self.prompt_chars = Some(judged.prompt.chars);
+        self.prompt_tokens = Some(judged.prompt.tokens);
+        self.max_tokens = Some(judged.max_tokens);
+    }
+
+    /// The response headers that tell them to the client.
+    pub fn headers<H: Host>(&self, worker: &Worker<H>) -> Vec<(&'static str, String)> {
+        let facts = [
+            ("x-sluice-class", self.class_name(worker)),
+            ("x-sluice-max-tokens", number(self.max_tokens)),
+            ("x-sluice-queue-ms", number(self.queue_ms)),
+        ];
+        facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// Shows them to the access log. The filter's own log callback comes before the loggers write, so that the end of
+    /// the stream is early enough, and one place does for all ways to get there.
+    pub fn publish<H: Host>(&self, worker: &Worker<H>) {
+        let facts = [
+            ("class", self.class_name(worker)),
+            ("outcome", self.outcome.map(|outcome| outcome.name().to_owned())),
+            ("prompt_chars", number(self.prompt_chars)),
+            ("prompt_tokens", number(self.prompt_tokens)),
+            ("max_tokens", number(self.max_tokens)),
+            ("queue_ms", number(self.queue_ms)),
+        ];
+        for (field, value) in facts {
+            if let Some(value) = value {
+                worker.host.publish(field, &value);
+            }
+        }
+    }
+
+    fn class_name<H: Host>(&self, worker: &Worker<H>) -> Option<String> {
+        let engine = worker.engine.borrow();
+        self.class.and_then(|class| engine.class(class)).map(|class| class.name.clone())
+    }
+}
+
+fn number(value: Option<u64>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
