@@ -120,15 +120,30 @@ fn hex4(digits: &[u8]) -> Option<u32> {
     (value <= 0xffff).then_some(value)
 }
 
-/// A hex digit's value; what is none gets a value that no four digits can make up for.
 fn hex(byte: u8) -> u32 {
-    match byte {
-        b'0'..=b'9' => u32::from(byte - b'0'),
-        b'a'..=b'f' => u32::from(byte - b'a') + 10,
-        b'A'..=b'F' => u32::from(byte - b'A') + 10,
-        _ => 0x1_0000,
-    }
+    HEX.get(usize::from(byte)).copied().unwrap_or(NO_DIGIT)
 }
+
+/// What is no hex digit: a value that no other three digits can make up for.
+const NO_DIGIT: u32 = 0x1_0000;
+
+/// The value of each byte as a hex digit. A table, since digits and letters mixed would mislead any branch.
+static HEX: [u32; 256] = {
+    let mut table = [NO_DIGIT; 256];
+    let mut rest: &mut [u32] = &mut table;
+    let mut byte = 0u8;
+    while let [first, behind @ ..] = rest {
+        *first = match byte {
+            b'0'..=b'9' => (byte - b'0') as u32,
+            b'a'..=b'f' => (byte - b'a') as u32 + 10,
+            b'A'..=b'F' => (byte - b'A') as u32 + 10,
+            _ => NO_DIGIT,
+        };
+        rest = behind;
+        byte = byte.wrapping_add(1);
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {

@@ -83,30 +83,40 @@ fn plain_run(rest: &[u8]) -> usize {
     run + words.iter().take_while(|byte| matches!(byte, 0x20..0x80) && !matches!(byte, b'"' | b'\\')).count()
 }
 
-/// How many bytes at the start of `rest` are whole non-ASCII characters of UTF-8, and how many characters they are.
+/// How many bytes at the start of `rest` are whole characters of UTF-8, and how many characters they are: non-ASCII ones,
+/// and single plain ASCII ones between them, such as the spaces of a text in Cyrillic.
 fn wide_run(rest: &[u8]) -> (usize, usize) {
     let (mut rest, mut len, mut chars) = (rest, 0, 0);
     loop {
-        // CJK: two characters of three bytes in one look.
-        while let Some(word) = rest.first_chunk::<8>() {
-            let word = u64::from_le_bytes(*word);
-            let (first, second) = (word as u32, (word >> 24) as u32);
-            if word & 0xc0c0_f0c0_c0f0 != 0x8080_e080_80e0 || !is_three_sane(first) || !is_three_sane(second)
-            {
-                break;
-            }
-            rest = rest.get(6..).unwrap_or_default();
-            len += 6;
-            chars += 2;
-        }
-        let step = wide_char(rest);
-        if step == 0 {
-            return (len, chars);
-        }
+        let (step, many) = match rest.first_chunk::<8>().map(|word| u64::from_le_bytes(*word)) {
+            Some(word) if is_two_of_three(word) => (6, 2),
+            Some(word) if is_four_of_two(word) => (8, 4),
+            _ => (wide_char(rest), 1),
+        };
+        let step = match (step, rest) {
+            (0, [b' ' | b'!' | b'#'..=b'[' | b']'..=0x7f, 0x80..=0xff, ..]) => 1,
+            (0, _) => return (len, chars),
+            _ => step,
+        };
         rest = rest.get(step..).unwrap_or_default();
         len += step;
-        chars += 1;
+        chars += many;
     }
+}
+
+/// Two characters of three bytes, as in CJK, at the start of a word.
+fn is_two_of_three(word: u64) -> bool {
+    word & 0xc0c0_f0c0_c0f0 == 0x8080_e080_80e0
+        && is_three_sane(word as u32)
+        && is_three_sane((word >> 24) as u32)
+}
+
+/// Four characters of two bytes, as in Cyrillic.
+fn is_four_of_two(word: u64) -> bool {
+    // Adding carries into bit 7 from any of the lead's upper four payload bits; overlong forms of ASCII have none.
+    let payload = (word & 0x001e_001e_001e_001e) + 0x007e_007e_007e_007e;
+    word & 0xc0e0_c0e0_c0e0_c0e0 == 0x80c0_80c0_80c0_80c0
+        && payload & 0x0080_0080_0080_0080 == 0x0080_0080_0080_0080
 }
 
 /// The length of the non-ASCII character at the start of `rest`; 0 where there is none.
@@ -190,7 +200,16 @@ mod tests {
     }
 
     #[test]
-    fn two_characters_at_once_are_as_strict_as_one() {
+    fn several_characters_at_once_are_as_strict_as_one() {
+        for bad in [&b"\xc0\x80"[..], b"\xc1\xbf", b"\xd0 ", b"\xe0\x80", b"\x80\x80"] {
+            for before in 0..5 {
+                assert_eq!(
+                    text(&["п".repeat(before).as_bytes(), bad, "привет".as_bytes()].concat()),
+                    None,
+                    "{bad:x?}"
+                );
+            }
+        }
         for bad in [&b"\xe0\x80\x80"[..], b"\xed\xa0\x80", b"\xe4\xbd", b"\xe4\xbd\x41", b"\xff\xbf\xbf"] {
             for place in [
                 ["".as_bytes(), "你好你好".as_bytes()],
