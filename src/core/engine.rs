@@ -11,7 +11,7 @@ use crate::core::head::Head;
 use crate::core::intake::Intake;
 use crate::core::paths::Table;
 use crate::core::policy::{Class, Policy};
-use crate::core::refusal::{Family, Reason, Refusal};
+use crate::core::refusal::{Reason, Refusal};
 use crate::core::units::{ClassId, StreamId, Ticket, Time};
 
 /// What is to become of a request by its headers alone.
@@ -21,8 +21,11 @@ pub enum Gate {
     Pass,
     /// Hold it until the body has been read.
     Guard(&'static Dialect),
-    /// Refuse it.
-    Refuse(Refusal, Family),
+    /// Hold it until the body has come, then refuse it: an HTTP/1 connection whose body was not read cannot serve the
+    /// next request.
+    Doom(&'static Dialect, Refusal),
+    /// Refuse it at once.
+    Refuse(&'static Dialect, Refusal),
 }
 
 /// A request whose body was read, bounded and classified.
@@ -73,8 +76,12 @@ impl Engine {
             return Gate::Pass;
         }
         let Some(dialect) = self.guarded.find(&head.path).copied() else { return Gate::Pass };
-        match self.refuse_head(head, ended) {
-            Some(refusal) => Gate::Refuse(refusal, dialect.family),
+        if let Some(refusal) = self.refuse_head(head, ended) {
+            return Gate::Refuse(dialect, refusal);
+        }
+        match refuse_kind(head) {
+            Some(refusal) if head.length.is_some() => Gate::Doom(dialect, refusal),
+            Some(refusal) => Gate::Refuse(dialect, refusal),
             None => Gate::Guard(dialect),
         }
     }
@@ -155,15 +162,6 @@ impl Engine {
             let message = "this endpoint takes plain POST requests, no upgrade or CONNECT";
             return Some(Refusal::new(Reason::UnsupportedUpgrade, message));
         }
-        if head.encoded {
-            let message =
-                "content-encoding: the body must not be encoded (identity only), so that it can be read";
-            return Some(Refusal::new(Reason::UnsupportedEncoding, message));
-        }
-        if head.foreign {
-            let message = "content-type: this endpoint takes one JSON object, no multipart or gRPC";
-            return Some(Refusal::new(Reason::UnsupportedType, message));
-        }
         if let Some(length) = head.length.filter(|length| *length > most) {
             return Some(too_large(length, most));
         }
@@ -181,6 +179,17 @@ impl Engine {
             None => refusal,
         }
     }
+}
+
+/// Refuses a body that cannot be read whatever it holds.
+fn refuse_kind(head: &Head) -> Option<Refusal> {
+    if head.encoded {
+        let message =
+            "content-encoding: the body must not be encoded (identity only), so that it can be read";
+        return Some(Refusal::new(Reason::UnsupportedEncoding, message));
+    }
+    let message = "content-type: this endpoint takes one JSON object, no multipart or gRPC";
+    head.foreign.then(|| Refusal::new(Reason::UnsupportedType, message))
 }
 
 fn too_large(size: u64, most: u64) -> Refusal {

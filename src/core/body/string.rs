@@ -86,22 +86,39 @@ fn plain_run(rest: &[u8]) -> usize {
 /// How many bytes at the start of `rest` are whole characters of UTF-8, and how many characters they are: non-ASCII ones,
 /// and single plain ASCII ones between them, such as the spaces of a text in Cyrillic.
 fn wide_run(rest: &[u8]) -> (usize, usize) {
-    let (mut rest, mut len, mut chars) = (rest, 0, 0);
+    let (mut at, mut chars) = (0, 0);
     loop {
-        let (step, many) = match rest.first_chunk::<8>().map(|word| u64::from_le_bytes(*word)) {
-            Some(word) if is_two_of_three(word) => (6, 2),
-            Some(word) if is_four_of_two(word) => (8, 4),
-            _ => (wide_char(rest), 1),
-        };
-        let step = match (step, rest) {
+        let rest = rest.get(at..).unwrap_or_default();
+        let cjk = words_run::<6>(rest, is_two_of_three);
+        if cjk > 0 {
+            at += cjk;
+            chars += cjk / 3;
+            continue;
+        }
+        let two = words_run::<8>(rest, is_four_of_two);
+        if two > 0 {
+            at += two;
+            chars += two / 2;
+            continue;
+        }
+        at += match (wide_char(rest), rest) {
             (0, [b' ' | b'!' | b'#'..=b'[' | b']'..=0x7f, 0x80..=0xff, ..]) => 1,
-            (0, _) => return (len, chars),
-            _ => step,
+            (0, _) => return (at, chars),
+            (len, _) => len,
         };
-        rest = rest.get(step..).unwrap_or_default();
-        len += step;
-        chars += many;
+        chars += 1;
     }
+}
+
+/// How many bytes at the start of `rest` are words of which `holds` is true, each taken for `STEP` bytes.
+fn words_run<const STEP: usize>(rest: &[u8], holds: impl Fn(u64) -> bool) -> usize {
+    let mut words = rest;
+    while let Some(word) = words.first_chunk::<8>()
+        && holds(u64::from_le_bytes(*word))
+    {
+        words = words.get(STEP..).unwrap_or_default();
+    }
+    rest.len() - words.len()
 }
 
 /// Two characters of three bytes, as in CJK, at the start of a word.

@@ -1,0 +1,79 @@
+//! The way out: the answer streams through, ours are told apart from the model server's and Envoy's.
+
+use super::{State, Stream, answer};
+use crate::core::head::OURS;
+use crate::core::refusal::Reason;
+use crate::host::{Event, Host, Outcome};
+use crate::worker::Worker;
+
+impl Stream {
+    /// The response's headers.
+    pub fn on_response_headers<H: Host>(&mut self, worker: &Worker<H>, ended: bool) {
+        match &mut self.state {
+            State::Passing => {
+                strip_ours(worker);
+            }
+            State::Over | State::Gone => {}
+            State::Running(claim, answer) => {
+                let status = strip_ours(worker);
+                answer.begin(worker.host.now(), status, ended);
+                if worker.engine.borrow().policy.response_headers {
+                    answer.describe(worker, claim, &self.facts);
+                }
+            }
+            State::Reading(_) | State::Parked(_) => self.answered_by_envoy(worker),
+        }
+    }
+
+    /// A piece of the response, `size` bytes; `ended` tells that it is the last.
+    pub fn on_response_body<H: Host>(&mut self, worker: &Worker<H>, size: usize, ended: bool) {
+        if let State::Running(claim, answer) = &mut self.state {
+            answer.piece(worker, claim, size, ended);
+        }
+    }
+
+    /// The response's trailers: its body is whole.
+    pub fn on_response_trailers(&mut self) {
+        if let State::Running(_, answer) = &mut self.state {
+            answer.end();
+        }
+    }
+
+    /// Envoy has answered in our place: a limit or a timeout of its own, nearer than ours.
+    fn answered_by_envoy<H: Host>(&mut self, worker: &Worker<H>) {
+        let now = worker.host.now();
+        let mut status = None;
+        worker.host.response_headers(&mut |name, value| {
+            if name == b":status" {
+                status = answer::status(value);
+            }
+        });
+        let reason = match (&self.state, status) {
+            (_, Some(413)) => Reason::BodyTooLarge,
+            (State::Parked(_), _) => Reason::QueueTimeout,
+            _ => Reason::BodyTimeout,
+        };
+        if let State::Parked(claim) = std::mem::replace(&mut self.state, State::Over) {
+            worker.host.count(Event::Queued(claim.class, -1));
+            worker.engine.borrow_mut().admission.leave(now, claim.ticket, false);
+        }
+        worker.engine.borrow_mut().intake.release(self.id);
+        self.outcome(worker, Outcome::Refused(reason));
+    }
+}
+
+/// Removes response headers of ours that are not by us; the response's status.
+fn strip_ours<H: Host>(worker: &Worker<H>) -> Option<u16> {
+    let (mut status, mut ours) = (None, Vec::new());
+    worker.host.response_headers(&mut |name, value| {
+        if name == b":status" {
+            status = answer::status(value);
+        } else if name.starts_with(OURS) {
+            ours.push(name.to_vec());
+        }
+    });
+    for name in &ours {
+        worker.host.remove_response_header(name);
+    }
+    status
+}
