@@ -1,4 +1,8 @@
 //! Test ground of Sluice: launches Envoy, simulates a model server, sends load.
 
+pub mod demo;
 pub mod envoy;
+pub mod load;
 pub mod model;
+pub mod report;
+pub mod run;

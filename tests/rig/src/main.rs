@@ -1,1 +1,69 @@
-fn main() {}
+//! The rig's command line.
+
+use anyhow::{Result, bail};
+use clap::{Parser, Subcommand};
+use rig::model::cost::Preset;
+use rig::model::http::ModelServer;
+use rig::{demo, run};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Test ground of Sluice: a simulated model server, Envoy before it, and load.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve a simulated OpenAI-compatible model on 127.0.0.1.
+    Serve {
+        /// Where to listen; 0 takes a free port.
+        #[arg(long, default_value_t = 8_000)]
+        port: u16,
+        /// The server to simulate.
+        #[arg(long, value_enum, default_value = "gpu")]
+        preset: Preset,
+    },
+    /// Run Envoy with the shipped configuration before a simulated model, to be tried with curl.
+    Run {
+        /// Where clients connect.
+        #[arg(long, default_value_t = run::CLIENT_PORT)]
+        port: u16,
+        /// Where Envoy's admin pages are.
+        #[arg(long, default_value_t = run::ADMIN_PORT)]
+        admin_port: u16,
+    },
+    /// Send the same mixed traffic through Envoy without the filter and with it, and compare.
+    Demo {
+        /// Decides every prompt, length and moment.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let command = Arguments::parse().command;
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // On a signal the command's future is dropped, and with it every process that it started.
+    tokio::select! {
+        result = execute(command) => result,
+        _ = interrupt.recv() => bail!("interrupted"),
+        _ = terminate.recv() => bail!("terminated"),
+    }
+}
+
+async fn execute(command: Command) -> Result<()> {
+    match command {
+        Command::Serve { port, preset } => serve(port, preset).await,
+        Command::Run { port, admin_port } => run::run(port, admin_port).await,
+        Command::Demo { seed } => demo::demo(seed).await,
+    }
+}
+
+async fn serve(port: u16, preset: Preset) -> Result<()> {
+    let server = ModelServer::start(port, preset.cost()).await?;
+    println!("serving on http://{}", server.address());
+    std::future::pending().await
+}

@@ -1,0 +1,7 @@
+//! The load: planned in advance, sent on time whatever the answers do, measured from the planned arrival.
+
+pub mod client;
+pub mod drive;
+pub mod outcome;
+pub mod sse;
+pub mod traffic;

@@ -1,0 +1,134 @@
+//! `rig run`: the shipped configuration before a simulated model server, to be tried with curl.
+
+use crate::envoy::{Config, root};
+use crate::model::cost::Preset;
+use crate::model::http::ModelServer;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+/// The ports that stand in the shipped `envoy/envoy.yaml`.
+pub const CLIENT_PORT: u16 = 10_000;
+/// The same for Envoy's admin pages.
+pub const ADMIN_PORT: u16 = 9_901;
+const MODEL_PORT: u16 = 8_000;
+/// The module's path there.
+const MODULE: &str = "target/sluice.wasm";
+
+const START: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(50);
+
+/// Runs until Envoy ends; the caller ends it by dropping the future, and with it all that was started.
+pub async fn run(port: u16, admin_port: u16) -> Result<()> {
+    for (name, port, flag) in [("clients", port, "--port"), ("admin pages", admin_port, "--admin-port")] {
+        free(port)
+            .with_context(|| format!("port {port} for {name} is taken: choose another one with {flag}"))?;
+    }
+    let config = Config::shipped("envoy.yaml")?;
+    let server = ModelServer::start(0, Preset::Gpu.cost()).await?;
+    let dir = TempDir::new()?;
+    let yaml = dir.path().join("envoy.yaml");
+    fs::write(&yaml, configuration(&config, port, admin_port, server.address().port())?)?;
+    let mut envoy = Command::new(&config.envoy)
+        .args(["--concurrency", "1", "--log-level", "warn", "--disable-hot-restart", "--use-dynamic-base-id"])
+        .arg("-c")
+        .arg(&yaml)
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot run {}", config.envoy.display()))?;
+    serving(&mut envoy, port).await?;
+    println!("{}", hints(port, admin_port));
+    let status = envoy.wait().await?;
+    bail!("Envoy ended by itself: {status}")
+}
+
+/// The shipped configuration with nothing but ports and module replaced.
+fn configuration(config: &Config, port: u16, admin_port: u16, model_port: u16) -> Result<String> {
+    let mut text = fs::read_to_string(&config.yaml).with_context(|| config.yaml.display().to_string())?;
+    let module = config.module.to_str().context("the module's path is not UTF-8")?;
+    for (shipped, wanted) in [
+        (format!("port_value: {CLIENT_PORT} "), format!("port_value: {port} ")),
+        (format!("port_value: {ADMIN_PORT} "), format!("port_value: {admin_port} ")),
+        (format!("port_value: {MODEL_PORT} "), format!("port_value: {model_port} ")),
+        (format!("filename: {MODULE} "), format!("filename: \"{module}\" ")),
+    ] {
+        ensure!(text.contains(&shipped), "{} has no `{shipped}`", config.yaml.display());
+        text = text.replace(&shipped, &wanted);
+    }
+    Ok(text)
+}
+
+fn free(port: u16) -> std::io::Result<()> {
+    std::net::TcpListener::bind(("127.0.0.1", port)).map(drop)
+}
+
+/// Waits until Envoy takes connections.
+async fn serving(envoy: &mut Child, port: u16) -> Result<()> {
+    let deadline = Instant::now() + START;
+    while TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_err() {
+        if let Some(status) = envoy.try_wait()? {
+            bail!("Envoy did not start: {status}");
+        }
+        ensure!(Instant::now() < deadline, "Envoy takes no connections on port {port} after {START:?}");
+        sleep(POLL).await;
+    }
+    Ok(())
+}
+
+fn hints(port: u16, admin_port: u16) -> String {
+    let url = format!("http://127.0.0.1:{port}/v1/chat/completions");
+    format!(
+        r#"
+Envoy with Sluice takes requests on 127.0.0.1:{port}, a simulated model server behind it. Ctrl-C ends both.
+
+Passes, classed short (see x-sluice-class), without an output limit of its own (see x-sluice-max-tokens):
+  curl -i {url} -d '{{"model":"m","messages":[{{"role":"user","content":"Hello"}}]}}'
+
+Streams, clamped to the policy's ceiling and so classed long:
+  curl -iN {url} -d '{{"model":"m","stream":true,"max_tokens":5000,"messages":[{{"role":"user","content":"Hello"}}]}}'
+
+Refused, prompt too long:
+  head -c 100001 /dev/zero | tr '\0' x | sed 's/.*/{{"messages":[{{"role":"user","content":"&"}}]}}/' | curl -i {url} -d @-
+
+Counters: curl -s 'http://127.0.0.1:{admin_port}/stats?filter=sluice'
+Below: Envoy's access log, a line a request.
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ports_and_module_of_the_shipped_file_are_replaced() {
+        let yaml = root().join("envoy/envoy.yaml");
+        let config = Config {
+            yaml: yaml.clone(),
+            envoy: "envoy".into(),
+            module: "/elsewhere/filter.wasm".into(),
+            policy: None,
+            concurrency: 1,
+            clusters: Vec::new(),
+            drain: Duration::ZERO,
+            header_hold: true,
+        };
+        let text = configuration(&config, 1, 2, 3).unwrap();
+        let shipped = fs::read_to_string(yaml).unwrap();
+        let changed = shipped
+            .lines()
+            .zip(text.lines())
+            .filter(|(before, after)| before != after)
+            .map(|(_, after)| after);
+        let changed: Vec<&str> = changed.map(str::trim).collect();
+        assert_eq!(shipped.lines().count(), text.lines().count());
+        assert_eq!(changed.len(), 5, "{changed:#?}");
+    }
+}
