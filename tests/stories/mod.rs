@@ -1,6 +1,23 @@
 //! The stories: what a client, the filter and the model server go through together. Each is told once, against
 //! [`World`], and runs natively (a simulated Envoy, a clock that is set) and on the real Envoy.
 
+#[macro_use]
+mod table;
+
+pub mod bodies;
+pub mod bystanders;
+pub mod corpus;
+pub mod headers;
+pub mod leaving;
+pub mod limits;
+pub mod operators;
+pub mod overload;
+pub mod policies;
+pub mod queue;
+pub mod reconfigure;
+pub mod types;
+mod words;
+
 use std::time::Duration;
 
 /// How a request's body travels.
@@ -49,7 +66,7 @@ pub struct Response {
 /// A request as the model server sees it.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// The cluster that the route chose.
+    /// The cluster that the route chose: `llm_short` for class `short`, else `llm_long`.
     pub cluster: String,
     pub method: String,
     pub path: String,
