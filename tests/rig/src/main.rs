@@ -1,6 +1,6 @@
 //! The rig's command line.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use rig::model::cost::Preset;
 use rig::model::http::ModelServer;
@@ -45,13 +45,16 @@ enum Command {
 #[tokio::main]
 async fn main() -> Result<()> {
     let command = Arguments::parse().command;
+    let endless = !matches!(command, Command::Demo { .. });
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // On a signal the command's future is dropped, and with it every process that it started.
     tokio::select! {
-        result = execute(command) => result,
-        _ = interrupt.recv() => bail!("interrupted"),
-        _ = terminate.recv() => bail!("terminated"),
+        result = execute(command) => return result,
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
     }
+    ensure!(endless, "ended by a signal before the comparison was complete");
+    Ok(())
 }
 
 async fn execute(command: Command) -> Result<()> {

@@ -6,6 +6,7 @@ use crate::model::http::ModelServer;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -33,13 +34,26 @@ pub async fn run(port: u16, admin_port: u16) -> Result<()> {
     let server = ModelServer::start(0, Preset::Gpu.cost()).await?;
     let dir = TempDir::new()?;
     let yaml = dir.path().join("envoy.yaml");
-    fs::write(&yaml, configuration(&config, port, admin_port, server.address().port())?)?;
+    fs::write(
+        &yaml,
+        configuration(&config.yaml, &config.module, [port, admin_port, server.address().port()])?,
+    )?;
     let mut envoy = Command::new(&config.envoy)
-        .args(["--concurrency", "1", "--log-level", "warn", "--disable-hot-restart", "--use-dynamic-base-id"])
+        .args(["--concurrency", "1", "--disable-hot-restart", "--use-dynamic-base-id"])
+        .args([
+            "--log-level",
+            "error",
+            "--component-log-level",
+            "wasm:info",
+            "--file-flush-interval-msec",
+            "100",
+        ])
         .arg("-c")
         .arg(&yaml)
         .current_dir(root())
         .stdin(Stdio::null())
+        // A group of its own: Ctrl-C reaches the rig alone, which then ends Envoy.
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("cannot run {}", config.envoy.display()))?;
@@ -49,20 +63,23 @@ pub async fn run(port: u16, admin_port: u16) -> Result<()> {
     bail!("Envoy ended by itself: {status}")
 }
 
-/// The shipped configuration with nothing but ports and module replaced.
-fn configuration(config: &Config, port: u16, admin_port: u16, model_port: u16) -> Result<String> {
-    let mut text = fs::read_to_string(&config.yaml).with_context(|| config.yaml.display().to_string())?;
-    let module = config.module.to_str().context("the module's path is not UTF-8")?;
-    for (shipped, wanted) in [
-        (format!("port_value: {CLIENT_PORT} "), format!("port_value: {port} ")),
-        (format!("port_value: {ADMIN_PORT} "), format!("port_value: {admin_port} ")),
-        (format!("port_value: {MODEL_PORT} "), format!("port_value: {model_port} ")),
-        (format!("filename: {MODULE} "), format!("filename: \"{module}\" ")),
-    ] {
-        ensure!(text.contains(&shipped), "{} has no `{shipped}`", config.yaml.display());
-        text = text.replace(&shipped, &wanted);
+/// The shipped configuration with nothing but module and ports (for clients, admin pages, model server) replaced.
+fn configuration(yaml: &Path, module: &Path, ports: [u16; 3]) -> Result<String> {
+    let text = fs::read_to_string(yaml).with_context(|| yaml.display().to_string())?;
+    let module = module.to_str().context("the module's path is not UTF-8")?;
+    let mut replacements = vec![(format!("filename: {MODULE} "), format!("filename: \"{module}\" "))];
+    for (shipped, port) in [CLIENT_PORT, ADMIN_PORT, MODEL_PORT].into_iter().zip(ports) {
+        replacements.push((format!("port_value: {shipped} "), format!("port_value: {port} ")));
     }
-    Ok(text)
+    for (shipped, _) in &replacements {
+        ensure!(text.contains(shipped), "{} has no `{shipped}`", yaml.display());
+    }
+    // One replacement a line: a wanted port may well be another's shipped one.
+    let replaced = |line: &str| match replacements.iter().find(|(shipped, _)| line.contains(shipped)) {
+        Some((shipped, wanted)) => line.replace(shipped, wanted),
+        None => line.to_owned(),
+    };
+    Ok(text.lines().map(replaced).collect::<Vec<_>>().join("\n"))
 }
 
 fn free(port: u16) -> std::io::Result<()> {
@@ -110,25 +127,14 @@ mod tests {
     #[test]
     fn only_ports_and_module_of_the_shipped_file_are_replaced() {
         let yaml = root().join("envoy/envoy.yaml");
-        let config = Config {
-            yaml: yaml.clone(),
-            envoy: "envoy".into(),
-            module: "/elsewhere/filter.wasm".into(),
-            policy: None,
-            concurrency: 1,
-            clusters: Vec::new(),
-            drain: Duration::ZERO,
-            header_hold: true,
-        };
-        let text = configuration(&config, 1, 2, 3).unwrap();
+        let ports = [MODEL_PORT, CLIENT_PORT, 1];
+        let text = configuration(&yaml, Path::new("/elsewhere/filter.wasm"), ports).unwrap();
         let shipped = fs::read_to_string(yaml).unwrap();
-        let changed = shipped
-            .lines()
-            .zip(text.lines())
-            .filter(|(before, after)| before != after)
-            .map(|(_, after)| after);
-        let changed: Vec<&str> = changed.map(str::trim).collect();
         assert_eq!(shipped.lines().count(), text.lines().count());
-        assert_eq!(changed.len(), 5, "{changed:#?}");
+        let changed = shipped.lines().zip(text.lines()).filter(|(before, after)| before != after);
+        let changed: Vec<&str> =
+            changed.map(|(_, after)| after.trim().rsplit(": ").next().unwrap_or(after)).collect();
+        let model = "1 } } }";
+        assert_eq!(changed, ["10000 }", "8000 }", "\"/elsewhere/filter.wasm\" }", model, model]);
     }
 }

@@ -42,3 +42,50 @@ pub fn lateness_warning(outcomes: &[Outcome]) -> Option<String> {
 fn served(outcomes: &[Outcome]) -> impl Iterator<Item = (&Outcome, &Served)> {
     outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok().map(|served| (outcome, served)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::outcome::Failure;
+    use crate::load::traffic::Class;
+
+    fn outcome(result: Result<Served, Failure>) -> Outcome {
+        Outcome {
+            class: Class::Short,
+            at: Duration::ZERO,
+            late: Duration::ZERO,
+            took: Duration::ZERO,
+            result,
+        }
+    }
+
+    fn answer(tagged: Option<&str>, limit_action: Option<&str>) -> Outcome {
+        outcome(Ok(Served {
+            first_token: Duration::ZERO,
+            tokens: 1,
+            tagged: tagged.map(str::to_owned),
+            limit_action: limit_action.map(str::to_owned),
+        }))
+    }
+
+    #[test]
+    fn like_runs_may_be_compared_whatever_the_filter_refused() {
+        let with =
+            [answer(Some("short"), Some("kept")), outcome(Err(Failure::Status(429, "queue_full".into())))];
+        assert!(objections(&[answer(None, None)], &with).is_empty());
+    }
+
+    #[test]
+    fn each_unlikeness_is_named() {
+        let good = (answer(None, None), answer(Some("short"), Some("kept")));
+        for (without, with) in [
+            (outcome(Err(Failure::Broken)), good.1.clone()),
+            (answer(Some("short"), None), good.1),
+            (good.0.clone(), answer(None, Some("kept"))),
+            (good.0.clone(), answer(Some("long"), Some("kept"))),
+            (good.0, answer(Some("short"), Some("clamped"))),
+        ] {
+            assert_eq!(objections(&[without], &[with]).len(), 1);
+        }
+    }
+}
