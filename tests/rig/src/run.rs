@@ -6,11 +6,11 @@ use crate::model::http::ModelServer;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 /// The ports that stand in the shipped `envoy/envoy.yaml`.
@@ -22,7 +22,7 @@ const MODEL_PORT: u16 = 8_000;
 const MODULE: &str = "target/sluice.wasm";
 
 const START: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(100);
 
 /// Runs until Envoy ends; the caller ends it by dropping the future, and with it all that was started.
 pub async fn run(port: u16, admin_port: u16) -> Result<()> {
@@ -38,7 +38,7 @@ pub async fn run(port: u16, admin_port: u16) -> Result<()> {
         &yaml,
         configuration(&config.yaml, &config.module, [port, admin_port, server.address().port()])?,
     )?;
-    let mut envoy = Command::new(&config.envoy)
+    let envoy = Command::new(&config.envoy)
         .args(["--concurrency", "1", "--disable-hot-restart", "--use-dynamic-base-id"])
         .args([
             "--log-level",
@@ -54,13 +54,36 @@ pub async fn run(port: u16, admin_port: u16) -> Result<()> {
         .stdin(Stdio::null())
         // A group of its own: Ctrl-C reaches the rig alone, which then ends Envoy.
         .process_group(0)
-        .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("cannot run {}", config.envoy.display()))?;
+    let mut envoy = Process(envoy);
     serving(&mut envoy, port).await?;
     println!("{}", hints(port, admin_port));
-    let status = envoy.wait().await?;
-    bail!("Envoy ended by itself: {status}")
+    loop {
+        envoy.lives()?;
+        sleep(POLL).await;
+    }
+}
+
+/// A child process that is gone, and its ports free, once this is dropped.
+struct Process(Child);
+
+impl Process {
+    /// An error when it has ended.
+    fn lives(&mut self) -> Result<()> {
+        match self.0.try_wait()? {
+            Some(status) => bail!("Envoy ended by itself: {status}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing left to kill, only to reap.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The shipped configuration with nothing but module and ports (for clients, admin pages, model server) replaced.
@@ -87,12 +110,10 @@ fn free(port: u16) -> std::io::Result<()> {
 }
 
 /// Waits until Envoy takes connections.
-async fn serving(envoy: &mut Child, port: u16) -> Result<()> {
+async fn serving(envoy: &mut Process, port: u16) -> Result<()> {
     let deadline = Instant::now() + START;
     while TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_err() {
-        if let Some(status) = envoy.try_wait()? {
-            bail!("Envoy did not start: {status}");
-        }
+        envoy.lives()?;
         ensure!(Instant::now() < deadline, "Envoy takes no connections on port {port} after {START:?}");
         sleep(POLL).await;
     }
