@@ -3,6 +3,7 @@
 use sluice as _;
 
 mod harness;
+mod simulated;
 #[macro_use]
 mod stories;
 

@@ -100,8 +100,8 @@ fn end_call(id: u32, name: &'static str, entry: impl FnOnce()) {
 
 fn write_access_log(id: u32) {
     let line = stream(id, |stream| {
-        let (details, flags) = (stream.response.details.clone(), stream.response.flags);
-        (stream.exchange, AccessLog { details, flags, state: stream.state.clone() })
+        let log = AccessLog { details: stream.response.details.clone(), state: stream.state.clone() };
+        (stream.exchange, log)
     });
     if let Some((exchange, line)) = line {
         with(|vm| vm.process.exchange(exchange, |exchange| exchange.log = Some(line)));

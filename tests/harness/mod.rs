@@ -6,20 +6,20 @@
 //! is a [`process::Process`]; a [`worker::Worker`] is a thread with a VM; the other files are what lies inside a VM.
 
 mod abi;
-mod calls;
-pub mod clock;
+mod client;
+mod clock;
 mod ending;
 mod guest;
 mod headers;
-pub mod metrics;
+mod metrics;
 pub mod process;
 mod property;
 mod request;
 mod response;
-pub mod root;
+mod root;
 mod shared;
 mod stream;
 mod upstream;
 mod vm;
-pub mod worker;
+mod worker;
 pub mod world;

@@ -49,8 +49,6 @@ pub struct Exchange {
 pub struct AccessLog {
     /// `%RESPONSE_CODE_DETAILS%`.
     pub details: String,
-    /// `%RESPONSE_FLAGS%` as its bits.
-    pub flags: u64,
     /// The filter state by name, with Envoy's prefix `wasm.`.
     pub state: BTreeMap<String, Vec<u8>>,
 }

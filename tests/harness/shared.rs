@@ -62,6 +62,11 @@ impl Queues {
         }
     }
 
+    /// How many names have ever been registered.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub fn resolve(&self, vm_id: &str, name: &str) -> Option<u32> {
         let at = self.0.iter().position(|queue| queue.vm_id == vm_id && queue.name == name)?;
         u32::try_from(at + 1).ok()

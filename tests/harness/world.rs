@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::client;
 use super::ending;
 use super::headers::Headers;
 use super::process::{Process, Settings};
-use super::request;
 use super::response;
 use super::root;
 use super::vm::{self, Reply};
 use super::worker::Worker;
-use crate::stories::{Answer, Arrival, Body, Protocol, Request, Response, Sent, World};
+use crate::stories::{Answer, Arrival, Request, Response, Sent, World};
 
-/// Envoy reads from a socket in pieces of this size.
-const READ_BYTES: usize = 16 << 10;
 /// How long a story waits for something to happen, in simulated time.
 const PATIENCE: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(10);
@@ -85,6 +83,19 @@ impl NativeWorld {
         self.settle();
     }
 
+    /// Several clients go away at once, before anything else happens.
+    pub fn leave_all(&mut self, sent: &[Sent]) {
+        let ids: Vec<u32> = sent.iter().map(|sent| self.contexts[sent.0]).collect();
+        self.on_worker(move || ids.into_iter().for_each(ending::disconnect));
+    }
+
+    /// The worker's VM is replaced by a fresh one under `policy`, as after a failure, with nothing on its way.
+    pub fn reload(&mut self, policy: &str) {
+        self.worker =
+            Worker::configured(&self.process, 5, policy).expect("a policy that was accepted before");
+        self.contexts.fill(0);
+    }
+
     /// How many root contexts the worker's VM has.
     pub fn roots(&self) -> usize {
         self.worker.run(|| vm::with(|vm| vm.roots.len()))
@@ -108,7 +119,7 @@ impl NativeWorld {
 
     /// A request that never gets to the filter, of which it hears only the end.
     pub fn send_stillborn(&mut self, request: &Request) -> Sent {
-        let (exchange, headers) = (self.process.open_exchange(), head(request));
+        let (exchange, headers) = (self.process.open_exchange(), client::head(request));
         self.contexts.push(0);
         self.on_worker(move || ending::stillborn(exchange, headers));
         Sent(exchange)
@@ -171,31 +182,8 @@ impl NativeWorld {
 impl World for NativeWorld {
     fn send(&mut self, request: &Request) -> Sent {
         let exchange = self.process.open_exchange();
-        let (headers, body, http2) =
-            (head(request), request.body.clone(), request.protocol == Protocol::Http2);
-        let upgrade = is_upgrade(&headers);
-        let id = self.on_worker(move || {
-            let bodiless = matches!(&body, Body::Whole(bytes) if bytes.is_empty()) && !upgrade;
-            let id = request::headers(exchange, headers, bodiless);
-            match body {
-                _ if bodiless => {}
-                // A tunnel has no end that the filter could wait for.
-                _ if upgrade => request::data(id, Vec::new(), false),
-                Body::Whole(bytes) => {
-                    pieces(id, bytes.chunks(READ_BYTES).map(<[u8]>::to_vec).collect(), http2)
-                }
-                Body::Chunks(chunks) => pieces(id, chunks, http2),
-                Body::Trailers(chunks, trailers) => {
-                    chunks.into_iter().for_each(|chunk| request::data(id, chunk, false));
-                    let mut map = Headers::default();
-                    trailers.iter().for_each(|(name, value)| map.add(name, value.as_bytes()));
-                    request::trailers(id, map);
-                }
-                Body::Withheld(bytes) if bytes.is_empty() => {}
-                Body::Withheld(bytes) => request::data(id, bytes, false),
-            }
-            id
-        });
+        let request = request.clone();
+        let id = self.on_worker(move || client::send(exchange, &request));
         self.contexts.push(id);
         Sent(exchange)
     }
@@ -306,45 +294,4 @@ const VIA_UPSTREAM: &str = "via_upstream";
 
 fn is_level(name: &str) -> bool {
     name.starts_with("sluice.inflight.") || name.starts_with("sluice.queued.")
-}
-
-/// A body's data; over HTTP/1 its end comes in a call of its own.
-fn pieces(id: u32, mut chunks: Vec<Vec<u8>>, http2: bool) {
-    let last = if http2 { chunks.pop() } else { None };
-    chunks.into_iter().for_each(|chunk| request::data(id, chunk, false));
-    request::data(id, last.unwrap_or_default(), true);
-}
-
-/// The headers as the filter meets them: Envoy's connection manager has worked on them before.
-fn head(request: &Request) -> Headers {
-    let mut headers = Headers::default();
-    headers.add(":authority", "model.test");
-    headers.add(":path", request.path.as_bytes());
-    headers.add(":method", request.method.as_bytes());
-    headers.add(":scheme", "http");
-    for (name, value) in &request.headers {
-        headers.add(name, value.as_slice());
-    }
-    if headers.get("content-length").is_none() {
-        match &request.body {
-            Body::Whole(body) if !body.is_empty() || request.method == "POST" => {
-                headers.add("content-length", body.len().to_string());
-            }
-            _ => {}
-        }
-    }
-    // `Expect` is answered, an offer of h2c is not taken up, and what belongs to the connection stays with it.
-    headers.remove("expect");
-    if !is_upgrade(&headers) {
-        ["connection", "upgrade", "http2-settings", "keep-alive", "transfer-encoding"]
-            .into_iter()
-            .for_each(|name| headers.remove(name));
-    }
-    headers.add("x-forwarded-proto", "http");
-    headers.add("x-request-id", "8f2b1c52-7a55-4d1e-9a0e-0d6c5f1a2b3c");
-    headers
-}
-
-fn is_upgrade(headers: &Headers) -> bool {
-    headers.get("upgrade").is_some_and(|protocol| !protocol.eq_ignore_ascii_case(b"h2c"))
 }

@@ -6,6 +6,7 @@ mod table;
 
 pub mod bodies;
 pub mod bystanders;
+pub mod case;
 pub mod corpus;
 pub mod headers;
 pub mod leaving;
@@ -16,7 +17,7 @@ pub mod policies;
 pub mod queue;
 pub mod reconfigure;
 pub mod types;
-mod words;
+pub mod words;
 
 use std::time::Duration;
 

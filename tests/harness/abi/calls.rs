@@ -1,7 +1,7 @@
 //! The rest of the ABI: calls to other services, which the SDK links and the filter must never make.
 
-use super::abi::Status;
-use super::vm;
+use super::Status;
+use crate::harness::vm;
 
 /// Notes the call that should not be and refuses it.
 fn refuse(name: &str) -> Status {
@@ -37,6 +37,18 @@ extern "C" fn proxy_grpc_cancel() -> Status {
 #[unsafe(no_mangle)]
 extern "C" fn proxy_grpc_close() -> Status {
     refuse("proxy_grpc_close")
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn proxy_call_foreign_function(
+    _name: *const u8,
+    _name_size: usize,
+    _arguments: *const u8,
+    _arguments_size: usize,
+    _results: *mut *mut u8,
+    _results_size: *mut usize,
+) -> Status {
+    Status::NotFound
 }
 
 #[unsafe(no_mangle)]

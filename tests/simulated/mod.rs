@@ -1,0 +1,8 @@
+//! What only a simulated Envoy can show: settings that break the filter, ends that are hard to bring about, and how
+//! deep its actions nest.
+
+mod bursts;
+mod configuration;
+mod ends;
+mod header_hold;
+mod histograms;
