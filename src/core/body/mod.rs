@@ -4,6 +4,7 @@ mod chat;
 mod completions;
 pub mod dialect;
 mod escape;
+mod leaf;
 mod number;
 mod prompt;
 mod prompts;

@@ -52,6 +52,7 @@ impl<'a> Scanner<'a> {
     ///
     /// # Errors
     /// Where it is not a string of RFC 8259 in UTF-8.
+    #[inline]
     pub fn string(&mut self) -> Result<Str, BadBody> {
         let string = string::read(self.bytes, self.at + 1).map_err(|(at, what)| bad(at, what))?;
         self.at = string.inside.end + 1;
@@ -107,19 +108,19 @@ impl<'a> Scanner<'a> {
             self.take();
             return Ok(None);
         }
-        if !first {
+        if !first && token.is_some() {
             if token != Some(b',') {
-                let what = match token {
-                    Some(_) => "a comma or a closing brace is missing in an object",
-                    None => "the body ends within an object",
-                };
-                return Err(bad(self.at, what));
+                return Err(bad(self.at, "a comma or a closing brace is missing in an object"));
             }
             self.take();
             token = self.token();
         }
         if token != Some(b'"') {
-            return Err(bad(self.at, "a member of an object does not begin with a key in double quotes"));
+            let what = match token {
+                Some(_) => "a member of an object does not begin with a key in double quotes",
+                None => "the body ends within an object",
+            };
+            return Err(bad(self.at, what));
         }
         let key = self.string()?;
         if self.token() != Some(b':') {

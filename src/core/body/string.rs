@@ -12,14 +12,20 @@ pub struct Str {
     pub inside: Range<usize>,
     /// Its length after unescaping.
     pub text: Text,
-    /// Whether any of it is escaped.
-    pub escaped: bool,
+}
+
+impl Str {
+    /// Whether any of it is escaped: an escape is always longer than what it stands for.
+    pub fn is_escaped(&self) -> bool {
+        self.text.bytes < self.inside.len()
+    }
 }
 
 /// Reads the string whose first byte behind the opening quote is `bytes[start]`.
 ///
 /// # Errors
 /// Where the string is not one of RFC 8259: the byte offset and what is wrong.
+#[inline]
 pub fn read(bytes: &[u8], start: usize) -> Result<Str, (usize, &'static str)> {
     let mut at = start;
     // What escapes take more than what they stand for, and how many bytes of the decoded text only continue a character.
@@ -51,7 +57,7 @@ pub fn read(bytes: &[u8], start: usize) -> Result<Str, (usize, &'static str)> {
         }
     }
     let bytes = at - start - spelling;
-    Ok(Str { inside: start..at, text: Text { chars: bytes - continuations, bytes }, escaped: spelling > 0 })
+    Ok(Str { inside: start..at, text: Text { chars: bytes - continuations, bytes } })
 }
 
 const BAD_ESCAPE: &str = "a string holds an escape that JSON does not know; allowed are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u with four hex digits";
@@ -86,90 +92,45 @@ fn plain_run(rest: &[u8]) -> usize {
 /// How many bytes at the start of `rest` are whole characters of UTF-8, and how many characters they are: non-ASCII ones,
 /// and single plain ASCII ones between them, such as the spaces of a text in Cyrillic.
 fn wide_run(rest: &[u8]) -> (usize, usize) {
-    let (mut at, mut chars) = (0, 0);
+    let (mut words, mut len, mut chars) = (rest, 0, 0);
     loop {
-        let rest = rest.get(at..).unwrap_or_default();
-        let cjk = words_run::<6>(rest, is_two_of_three);
-        if cjk > 0 {
-            at += cjk;
-            chars += cjk / 3;
-            continue;
+        while let Some(word) = words.first_chunk::<8>()
+            && is_two_of_three(u64::from_le_bytes(*word))
+        {
+            words = words.get(6..).unwrap_or_default();
+            len += 6;
+            chars += 2;
         }
-        let two = words_run::<8>(rest, is_four_of_two);
-        if two > 0 {
-            at += two;
-            chars += two / 2;
-            continue;
-        }
-        at += match (wide_char(rest), rest) {
+        let step = match (wide_char(words), words) {
             (0, [b' ' | b'!' | b'#'..=b'[' | b']'..=0x7f, 0x80..=0xff, ..]) => 1,
-            (0, _) => return (at, chars),
-            (len, _) => len,
+            (0, _) => return (len, chars),
+            (step, _) => step,
         };
+        words = words.get(step..).unwrap_or_default();
+        len += step;
         chars += 1;
     }
 }
 
-/// How many bytes at the start of `rest` are words of which `holds` is true, each taken for `STEP` bytes.
-fn words_run<const STEP: usize>(rest: &[u8], holds: impl Fn(u64) -> bool) -> usize {
-    let mut words = rest;
-    while let Some(word) = words.first_chunk::<8>()
-        && holds(u64::from_le_bytes(*word))
-    {
-        words = words.get(STEP..).unwrap_or_default();
-    }
-    rest.len() - words.len()
-}
-
-/// Two characters of three bytes, as in CJK, at the start of a word.
+/// Two characters of three bytes, as in CJK, at the start of a little-endian word. Neither overlong (E0 80..9F) nor a
+/// surrogate (ED A0..BF): told by the lead's payload and bit 5 of the byte behind it.
 fn is_two_of_three(word: u64) -> bool {
-    word & 0xc0c0_f0c0_c0f0 == 0x8080_e080_80e0
-        && is_three_sane(word as u32)
-        && is_three_sane((word >> 24) as u32)
+    let sane = |char: u64| !matches!(char & 0x200f, 0 | 0x200d);
+    word & 0xc0c0_f0c0_c0f0 == 0x8080_e080_80e0 && sane(word) && sane(word >> 24)
 }
 
-/// Four characters of two bytes, as in Cyrillic.
-fn is_four_of_two(word: u64) -> bool {
-    // Adding carries into bit 7 from any of the lead's upper four payload bits; overlong forms of ASCII have none.
-    let payload = (word & 0x001e_001e_001e_001e) + 0x007e_007e_007e_007e;
-    word & 0xc0e0_c0e0_c0e0_c0e0 == 0x80c0_80c0_80c0_80c0
-        && payload & 0x0080_0080_0080_0080 == 0x0080_0080_0080_0080
-}
-
-/// The length of the non-ASCII character at the start of `rest`; 0 where there is none.
-///
-/// The bytes are looked at as one little-endian word: the first byte is its lowest.
+/// The length of the non-ASCII character at the start of `rest`, by the table of RFC 3629; 0 where there is none.
 fn wide_char(rest: &[u8]) -> usize {
-    let word = match *rest {
-        [a, b, c, d, ..] => u32::from_le_bytes([a, b, c, d]),
-        [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
-        [a, b] => u32::from_le_bytes([a, b, 0, 0]),
+    match *rest {
+        [0xc2..=0xdf, 0x80..=0xbf, ..] => 2,
+        [0xe0, 0xa0..=0xbf, 0x80..=0xbf, ..]
+        | [0xe1..=0xec | 0xee | 0xef, 0x80..=0xbf, 0x80..=0xbf, ..]
+        | [0xed, 0x80..=0x9f, 0x80..=0xbf, ..] => 3,
+        [0xf0, 0x90..=0xbf, 0x80..=0xbf, 0x80..=0xbf, ..]
+        | [0xf1..=0xf3, 0x80..=0xbf, 0x80..=0xbf, 0x80..=0xbf, ..]
+        | [0xf4, 0x80..=0x8f, 0x80..=0xbf, 0x80..=0xbf, ..] => 4,
         _ => 0,
-    };
-    // Overlong forms of ASCII have none of the lead's upper four payload bits.
-    let two = word & 0xc0e0 == 0x80c0 && word & 0x1e != 0;
-    let three = word & 0xc0_c0f0 == 0x80_80e0 && is_three_sane(word);
-    let four = word & 0xc0c0_c0f8 == 0x8080_80f0 && is_four_sane(word);
-    if three {
-        3
-    } else if two {
-        2
-    } else if four {
-        4
-    } else {
-        0
     }
-}
-
-/// Neither overlong (E0 80..9F) nor a surrogate (ED A0..BF): told by the lead's payload and the next byte's bit 5.
-fn is_three_sane(word: u32) -> bool {
-    !matches!(word & 0x200f, 0 | 0x200d)
-}
-
-/// Neither overlong (F0 80..8F) nor beyond U+10FFFF (F4 90.., F5..): told by the lead's payload and the next byte's bits 4, 5.
-fn is_four_sane(word: u32) -> bool {
-    let (lead, next) = (word & 7, word & 0x3000);
-    (lead != 0 || next != 0) && (lead < 4 || lead == 4 && next == 0)
 }
 
 #[cfg(test)]

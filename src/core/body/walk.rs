@@ -5,7 +5,7 @@ use super::prompt::Prompt;
 use super::scan::{MAX_DEPTH, Scanner, bad, too_deep};
 use super::shape::{Rule, Shape};
 use super::string::Str;
-use super::{Amount, BadBody, Insertion, Limit, number};
+use super::{Amount, BadBody, Insertion, Limit};
 
 /// A body being read, and what has been found in it so far.
 pub struct Walk<'a> {
@@ -189,67 +189,6 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn media(&mut self) -> Result<(), BadBody> {
-        self.prompt.media += u64::from(self.scanner.token() != Some(b'n'));
-        self.scanner.value(self.depth())?;
-        Ok(())
-    }
-
-    /// A value that a backend reads as a whole number.
-    fn limit(&mut self, name: &'static str) -> Result<Limit, BadBody> {
-        let token = self.scanner.token();
-        let start = self.scanner.at();
-        let (amount, what) = match token {
-            Some(b'"') => {
-                let string = self.scanner.string()?;
-                let inside = self.scanner.bytes().get(string.inside).unwrap_or_default();
-                (number::quoted_amount(inside), "this one is a string that is none")
-            }
-            Some(b'-' | b'0'..=b'9') => (number::amount(self.scanner.number()?), "this one has a fraction"),
-            Some(b'[' | b'{') => (None, "this one is an array or object"),
-            _ => match self.scanner.literal()? {
-                "null" => (Some(Amount::Unset), ""),
-                _ => (None, "this one is true or false"),
-            },
-        };
-        let amount = amount.ok_or_else(|| BadBody {
-            at: start,
-            param: Some(name.to_owned()),
-            message: format!("{name} must be a whole number or null; {what}"),
-        })?;
-        Ok(Limit { name, span: start..self.scanner.at(), amount, quoted: token == Some(b'"') })
-    }
-
-    /// What pydantic takes for true; all else is false here, and the backend's to refuse.
-    fn stream(&mut self) -> Result<(), BadBody> {
-        self.stream = match self.scanner.token() {
-            Some(b't') => self.scanner.literal()? == "true",
-            Some(b'-' | b'0'..=b'9') => number::amount(self.scanner.number()?) == Some(Amount::Count(1)),
-            Some(b'"') => {
-                let string = self.scanner.string()?;
-                let inside = self.scanner.bytes().get(string.inside).unwrap_or_default();
-                let is =
-                    |word: &&str| unescape(inside).map(|byte| byte.to_ascii_lowercase()).eq(word.bytes());
-                ["true", "t", "yes", "y", "on", "1"].iter().any(is)
-            }
-            _ => {
-                self.scanner.value(self.depth())?;
-                false
-            }
-        };
-        Ok(())
-    }
-
-    fn model(&mut self) -> Result<(), BadBody> {
-        if self.scanner.token() == Some(b'"') {
-            let name = self.scanner.string()?.inside;
-            self.model = self.scanner.bytes().get(name);
-        } else {
-            self.scanner.value(self.depth())?;
-        }
-        Ok(())
-    }
-
     #[cold]
     fn twice(&self, shape: &Shape, place: usize, key: &Str) -> BadBody {
         let mut path = String::new();
@@ -279,7 +218,7 @@ fn find(shape: &Shape, key: &Str, body: &[u8]) -> Option<(usize, Rule)> {
     let len = key.text.bytes;
     let named = |name: &str| {
         name.len() == len
-            && if key.escaped { unescape(spelled).eq(name.bytes()) } else { spelled == name.as_bytes() }
+            && if key.is_escaped() { unescape(spelled).eq(name.bytes()) } else { spelled == name.as_bytes() }
     };
     shape
         .fields
@@ -287,4 +226,79 @@ fn find(shape: &Shape, key: &Str, body: &[u8]) -> Option<(usize, Rule)> {
         .enumerate()
         .find(|(_, field)| named(field.key))
         .map(|(place, field)| (place, field.rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::core::body::{BadBody, View, dialect};
+
+    fn read(body: &[u8]) -> Result<View<'_>, BadBody> {
+        dialect::read(dialect::ALL[0], body)
+    }
+
+    #[test]
+    fn a_key_that_is_read_may_not_come_twice() {
+        for (body, param) in [
+            (r#"{"max_tokens":1,"max_tokens":1}"#, "max_tokens"),
+            (r#"{"max_tokens":1,"max\u005ftokens":1}"#, "max_tokens"),
+            (r#"{"messages":[],"\u006dessages":[]}"#, "messages"),
+            (r#"{"messages":[{"content":"a"},{"content":"a","content":"b"}]}"#, "messages[1].content"),
+            (r#"{"messages":[{"content":["a",{"text":"a","text":"b"}]}]}"#, "messages[0].content[1].text"),
+            (
+                r#"{"messages":[{"tool_calls":[{"function":{"arguments":"","arguments":""}}]}]}"#,
+                "messages[0].tool_calls[0].function.arguments",
+            ),
+        ] {
+            let bad = read(body.as_bytes()).unwrap_err();
+            assert_eq!(bad.param.as_deref(), Some(param), "{body}");
+            assert!(body[bad.at..].starts_with('"'), "{body}");
+        }
+        for body in
+            [r#"{"a":1,"a":2}"#, r#"{"tools":[{"a":1,"a":1}],"metadata":{"max_tokens":1,"max_tokens":2}}"#]
+        {
+            assert!(read(body.as_bytes()).is_ok(), "{body}");
+        }
+    }
+
+    #[test]
+    fn only_one_utf8_object_is_a_body() {
+        for (body, says) in [
+            (&b""[..], "empty"),
+            (b" \n ", "empty"),
+            (b"[]", "not a JSON object"),
+            (b"\"x\"", "not a JSON object"),
+            (b"null", "not a JSON object"),
+            (b"{} {}", "follows"),
+            (b"{}x", "follows"),
+            (b"\xef\xbb\xbf{}", "byte order mark"),
+            (b"\xff\xfe{\0}\0", "not UTF-8"),
+            (b"{\0}\0", "not UTF-8"),
+            (b"\0\0\0{\0\0\0}", "not UTF-8"),
+            (b"{", "ends within"),
+        ] {
+            let bad = read(body).unwrap_err();
+            assert!(bad.message.contains(says), "{body:x?}: {}", bad.message);
+            assert_eq!(bad.param, None);
+        }
+        assert!(read(b" \t\r\n{ } \n").is_ok());
+    }
+
+    #[test]
+    fn depth_is_bounded_wherever_it_grows() {
+        // The levels are: the body, then as many as `fill` is repeated, the rest being around it.
+        for (before, open, close, after, around) in [
+            ("{\"x\":", "[", "]", "}", 1),
+            ("{\"x\":", "{\"y\":", "}", "}", 1),
+            ("{\"tools\":", "[", "]", "}", 1),
+            ("{\"messages\":", "[", "]", "}", 1),
+            ("{\"messages\":[{\"content\":", "{\"content\":", "}", "}]}", 3),
+        ] {
+            let body =
+                |levels: usize| format!("{before}{}0{}{after}", open.repeat(levels), close.repeat(levels));
+            assert!(read(body(128 - around).as_bytes()).is_ok(), "{before}{open}");
+            let bad = read(body(129 - around).as_bytes()).unwrap_err();
+            assert!(bad.message.contains("128"), "{before}{open}: {}", bad.message);
+            assert!(read(body(100_000).as_bytes()).is_err());
+        }
+    }
 }
