@@ -1,0 +1,135 @@
+//! The corpus at the core: every request of it that the body alone decides.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use sluice::core::body::{BadBody, Dialect, dialect, read};
+use sluice::core::clamp::{ClampRefusal, Clamped, clamp};
+use sluice::core::policy::{Limits, OverMaxTokens};
+
+/// Reasons that a body gives; the others are decided before there is one.
+const OF_THE_BODY: [&str; 4] =
+    ["invalid_body", "prompt_too_long", "too_many_sequences", "max_tokens_too_large"];
+
+#[test]
+fn every_body_is_judged_as_the_corpus_says() {
+    let mut judged = 0;
+    for line in include_str!("corpus/requests.jsonl").lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let reason = case["want"]["refuse"]["reason"].as_str();
+        let Some(dialect) = guarded(&case) else { continue };
+        if reason.is_some_and(|reason| !OF_THE_BODY.contains(&reason)) {
+            continue;
+        }
+        judge(&case, dialect, &body(&case));
+        judged += 1;
+    }
+    assert!(judged > 200, "only {judged} cases are for the core");
+}
+
+fn judge(case: &Value, dialect: &Dialect, body: &[u8]) {
+    let (id, want) = (&case["id"], &case["want"]);
+    let got = answer(dialect, body);
+    if let Some(refusal) = want.get("refuse") {
+        let (reason, param) =
+            got.map(|clamped| panic!("{id}: let through, {:?}", clamped.action)).unwrap_err();
+        assert_eq!(reason, refusal["reason"], "{id}");
+        if let Some(wanted) = refusal["param"].as_str() {
+            assert_eq!(param.as_deref(), Some(wanted), "{id}");
+        }
+        return;
+    }
+    let clamped = got.unwrap_or_else(|refused| panic!("{id}: refused, {refused:?}"));
+    let after = clamped.prefix.as_ref().map_or(body.to_vec(), |prefix| prefix.apply(body));
+    assert_eq!(after.len(), clamped.body_len, "{id}");
+    if let Some(text) = want["body"].as_str() {
+        assert_eq!(String::from_utf8_lossy(&after), text, "{id}");
+    } else if let Some(inject) = want.get("inject") {
+        let (member, value) = (inject["member"].as_str().unwrap(), &inject["value"]);
+        let brace = body.iter().position(|&byte| byte == b'{').unwrap() + 1;
+        let inserted = format!("\"{member}\":{value},");
+        assert_eq!(after, [&body[..brace], inserted.as_bytes(), &body[brace..]].concat(), "{id}");
+    } else {
+        assert_eq!(want["pass"], true, "{id}");
+        assert_eq!(clamped.prefix, None, "{id}");
+    }
+}
+
+/// What the core makes of a body: bounded, or the reason and the field.
+fn answer(dialect: &Dialect, body: &[u8]) -> Result<Clamped, (&'static str, Option<String>)> {
+    let bad = |bad: BadBody| {
+        assert!(!bad.message.is_empty() && bad.at <= body.len());
+        ("invalid_body", bad.param)
+    };
+    clamp(&read(dialect, body).map_err(bad)?, &limits()).map_err(|refusal| match refusal {
+        ClampRefusal::TooManySequences { param, .. } => ("too_many_sequences", Some(param.to_owned())),
+        ClampRefusal::PromptTooLong { .. } => ("prompt_too_long", None),
+        ClampRefusal::MaxTokensTooLarge { param, .. } => ("max_tokens_too_large", Some(param.to_owned())),
+    })
+}
+
+/// The policy that the corpus is written for.
+fn limits() -> Limits {
+    Limits {
+        body_bytes: 1 << 20,
+        buffered_bytes: 1 << 28,
+        body_timeout: Duration::from_secs(30),
+        prompt_chars: None,
+        prompt_tokens: Some(8000),
+        max_tokens: 1024,
+        default_max_tokens: 256,
+        over_max_tokens: OverMaxTokens::Clamp,
+        sequences: 8,
+        background: false,
+        media_tokens: 1000,
+        bytes_per_token: 4.0,
+    }
+}
+
+/// The dialect of a POST on a path that is spelled plainly; paths in disguise are tested where paths are read.
+fn guarded(case: &Value) -> Option<&'static Dialect> {
+    let path = case["path"].as_str().unwrap();
+    let suffix = |dialect: &&&Dialect| dialect.paths.iter().any(|suffix| path.ends_with(suffix));
+    // The longest suffix decides: chat's ends like the other's.
+    let longest = |dialect: &&Dialect| dialect.paths.iter().map(|path| path.len()).max();
+    dialect::ALL
+        .iter()
+        .filter(suffix)
+        .max_by_key(|dialect| longest(dialect))
+        .copied()
+        .filter(|_| case["method"] == "POST")
+}
+
+fn body(case: &Value) -> Vec<u8> {
+    if let Some(text) = case["body"].as_str() {
+        return text.as_bytes().to_vec();
+    }
+    if let Some(encoded) = case["body_b64"].as_str() {
+        return base64(encoded);
+    }
+    let part = |name: &str| case["body_gen"][name].as_str().unwrap_or_default();
+    let count = case["body_gen"]["count"].as_u64().unwrap() as usize;
+    let body = [
+        part("prefix"),
+        &part("unit").repeat(count),
+        part("suffix"),
+        &part("close_unit").repeat(count),
+        part("tail"),
+    ];
+    body.concat().into_bytes()
+}
+
+fn base64(encoded: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let digits: Vec<u8> = encoded.bytes().filter(|&byte| byte != b'=').map(digit).collect();
+    let bits = |group: &[u8]| {
+        group.iter().fold(0u32, |bits, digit| bits << 6 | u32::from(*digit)) << (6 * (4 - group.len()))
+    };
+    digits.chunks(4).flat_map(|group| bits(group).to_be_bytes()[1..group.len()].to_vec()).collect()
+}
