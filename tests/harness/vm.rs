@@ -191,3 +191,28 @@ fn drain() {
         with(|vm| vm.depth -= 1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::process::Settings;
+
+    #[test]
+    fn a_dead_context_leaves_the_choice_made_before_in_force() {
+        let process = Arc::new(Process::new(Settings::default()));
+        let mut vm = Vm::new(process, Arc::default(), 1);
+        vm.current = 1;
+        for (context, root) in [(1, true), (2, false), (3, false)] {
+            if root {
+                vm.roots.insert(context, Root::default());
+            } else {
+                vm.streams.insert(context, Stream::new(1, 0, Headers::default(), 0));
+            }
+        }
+        assert!(vm.choose(2));
+        assert!(!vm.choose(4));
+        assert_eq!(vm.context(), 2);
+        vm.streams.remove(&2);
+        assert_eq!(vm.context(), 1, "where the chosen one has gone it is the one called");
+    }
+}

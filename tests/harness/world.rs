@@ -89,6 +89,24 @@ impl NativeWorld {
         self.on_worker(move || ids.into_iter().for_each(ending::disconnect));
     }
 
+    /// Requests to `cluster` that have arrived and not ended. (Those that are none of the filter's go to `llm_long` too
+    /// and are left out.)
+    pub fn running(&self, cluster: &str) -> usize {
+        let upstream = self.process.upstream();
+        let of_cluster =
+            |arrival: &Arrival| arrival.cluster == cluster && arrival.header("x-sluice-class").is_some();
+        let open =
+            |index: usize| self.process.exchange(upstream.exchange(index), |exchange| exchange.log.is_none());
+        upstream.arrivals().enumerate().filter(|(index, arrival)| of_cluster(arrival) && open(*index)).count()
+    }
+
+    /// Counters and gauges whose names begin with `prefix`.
+    pub fn metrics_named(&self, prefix: &str) -> Vec<(String, u64)> {
+        let metrics = self.process.metrics();
+        let named = metrics.values().filter(|(name, _)| name.starts_with(prefix));
+        named.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
     /// The worker's VM is replaced by a fresh one under `policy`, as after a failure, with nothing on its way.
     pub fn reload(&mut self, policy: &str) {
         self.worker =
@@ -136,13 +154,8 @@ impl NativeWorld {
         let open: Vec<u32> = self.contexts.clone();
         self.on_worker(move || open.into_iter().for_each(ending::disconnect));
         self.pass(Duration::from_secs(1));
-        let left: Vec<String> = self
-            .process
-            .metrics()
-            .values()
-            .filter(|(name, value)| is_level(name) && *value != 0)
-            .map(|(name, value)| format!("{name} = {value}"))
-            .collect();
+        let levels = [self.metrics_named("sluice.inflight."), self.metrics_named("sluice.queued.")].concat();
+        let left: Vec<_> = levels.into_iter().filter(|(_, value)| *value != 0).collect();
         assert!(left.is_empty(), "slots or places left behind: {left:?}");
         assert!(self.healthy(), "{}", self.describe());
     }
@@ -166,13 +179,7 @@ impl NativeWorld {
     }
 
     fn describe(&self) -> String {
-        let values: Vec<String> = self
-            .process
-            .metrics()
-            .values()
-            .filter(|(_, value)| *value != 0)
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let values: Vec<_> = self.metrics_named("").into_iter().filter(|(_, value)| *value != 0).collect();
         let stuck = self.process.upstream().stuck();
         let (faults, logs) = (self.process.faults(), self.process.logs());
         format!("stuck upstream: {stuck}; faults: {faults:?}; metrics: {values:?}; log: {logs:?}")
@@ -291,7 +298,3 @@ impl World for NativeWorld {
 
 /// `%RESPONSE_CODE_DETAILS%` of an upstream's answer.
 const VIA_UPSTREAM: &str = "via_upstream";
-
-fn is_level(name: &str) -> bool {
-    name.starts_with("sluice.inflight.") || name.starts_with("sluice.queued.")
-}

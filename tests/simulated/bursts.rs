@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::harness::world::NativeWorld;
-use crate::stories::words::{chat_body, short, short_named};
+use crate::stories::words::{chat_body, ok, short, short_named};
 use crate::stories::{Sent, World};
 
 const CROWD: usize = 400;
@@ -56,5 +56,20 @@ fn all_that_time_out_at_once_are_answered_in_one_tick() {
         world.response(sent).refused(503, "queue_timeout");
     }
     assert!((2..=ACTIONS).contains(&world.process.deepest()), "nested {} deep", world.process.deepest());
+    world.close();
+}
+
+#[test]
+fn the_next_goes_on_without_waiting_for_the_timer() {
+    let mut world = NativeWorld::new(
+        r#"{"classes":[{"name":"short","concurrency":1,"queue":{"capacity":50,"timeout":"5s"}}]}"#,
+    );
+    for _ in 0..50 {
+        world.send(&short());
+    }
+    for served in 1..=49 {
+        world.answer(served - 1, ok());
+        assert_eq!(world.arrived(), served + 1);
+    }
     world.close();
 }

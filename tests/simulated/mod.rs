@@ -2,6 +2,7 @@
 //! deep its actions nest.
 
 mod bursts;
+mod chaos;
 mod configuration;
 mod ends;
 mod header_hold;
