@@ -75,3 +75,13 @@ fn exchange_after(world: &mut NativeWorld, arrived: usize) {
     assert_eq!(world.arrived(), arrived);
     exchange(world, &short());
 }
+
+#[test]
+fn no_configuration_is_the_default_policy() {
+    for nothing in ["", "{}", " \n"] {
+        let mut world = NativeWorld::new(nothing);
+        let (_, response) = exchange(&mut world, &short());
+        assert_eq!(response.header("x-sluice-class"), Some("short"));
+        world.close();
+    }
+}

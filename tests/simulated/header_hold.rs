@@ -65,3 +65,11 @@ fn where_headers_are_held_a_slow_body_is_no_evidence() {
     exchange(&mut world, &short());
     world.close();
 }
+
+#[test]
+fn headers_that_the_filter_removed_hide_no_evidence() {
+    let mut world = misconfigured();
+    let sent = world.send(&short().header("x-sluice-spoofed", "x".repeat(1000)));
+    world.response(sent).refused(500, "misconfigured");
+    world.close();
+}

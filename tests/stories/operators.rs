@@ -103,3 +103,12 @@ pub fn responses_are_counted_by_code(world: &mut dyn World) {
     world.metric_becomes(&code("2xx"), 2);
     world.metric_becomes(&code("4xx"), 1);
 }
+
+pub fn who_passes_has_nothing_logged(world: &mut dyn World) {
+    let sent = world.send(&Request::get("/health"));
+    world.arrivals(1);
+    world.answer(0, answer(200));
+    world.response(sent);
+    let fields = ["class", "outcome", "prompt_chars", "prompt_tokens", "max_tokens", "queue_ms"];
+    logged(world, sent, &fields.map(|field| (field, "-")));
+}

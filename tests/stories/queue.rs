@@ -135,3 +135,13 @@ pub fn a_freed_place_can_be_taken(world: &mut dyn World) {
         assert_eq!(world.response(sent).status, 200);
     }
 }
+
+pub fn patience_that_cannot_be_read_is_the_policys(world: &mut dyn World) {
+    take_slot(world, &short());
+    for patience in ["", "soon", "-1s", "99999999999999999999999s", "1"] {
+        let waiting = world.send(&short().header("x-sluice-queue-timeout", patience));
+        assert!(!world.answered(waiting), "{patience}");
+        world.leave(waiting);
+        world.metric_becomes("sluice.queued.domain.default.class.short", 0);
+    }
+}

@@ -59,6 +59,7 @@ macro_rules! stories {
                 a_client_may_not_have_more_patience: HASTY,
                 a_client_without_patience_never_waits: ONE_SLOT,
                 a_client_without_patience_takes_a_free_slot: ONE_SLOT,
+                patience_that_cannot_be_read_is_the_policys: ONE_SLOT,
                 the_wait_is_told: ONE_SLOT,
                 classes_wait_apart: ONE_SLOT,
                 a_freed_place_can_be_taken: ONE_SLOT,
@@ -91,6 +92,7 @@ macro_rules! stories {
                 a_refused_request_is_logged_and_counted: ROOMY,
                 a_request_refused_by_its_class_is_logged_and_counted: NO_QUEUE,
                 a_client_gone_is_logged_and_counted: ONE_SLOT,
+                who_passes_has_nothing_logged: ROOMY,
                 gauges_follow_the_requests: ONE_SLOT,
                 responses_are_counted_by_code: ROOMY,
             }

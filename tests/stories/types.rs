@@ -1,7 +1,7 @@
 //! What cannot be read is not let through unread.
 
-use super::World;
-use super::words::{exchange, refused, short, still_serves};
+use super::words::{CHAT, exchange, refused, short, still_serves};
+use super::{Request, World};
 
 pub fn an_encoded_body_is_refused(world: &mut dyn World) {
     for encoding in ["gzip", "zstd", "identity, br", "GZIP"] {
@@ -31,8 +31,10 @@ pub fn grpc_is_refused(world: &mut dyn World) {
 }
 
 pub fn an_upgrade_is_refused(world: &mut dyn World) {
-    let request = short().header("connection", "upgrade").header("upgrade", "websocket");
-    refused(world, &request).refused(400, "unsupported_upgrade");
+    for request in [short(), Request::get(CHAT)] {
+        let request = request.header("connection", "upgrade").header("upgrade", "websocket");
+        refused(world, &request).refused(400, "unsupported_upgrade");
+    }
     still_serves(world);
 }
 
