@@ -70,9 +70,9 @@ async fn measure(
     Ok((outcomes, summary))
 }
 
-/// A bar that counts ended requests; nothing where there is no terminal.
+/// A bar that counts ended requests; where there is no terminal, only the line that says how long it takes.
 fn progress(name: &'static str, requests: usize) -> Result<ProgressBar> {
-    println!("{name} …");
+    println!("{name}: {} s of arrivals, and some more to work them off", MIX.span.as_secs());
     let style = ProgressStyle::with_template("{prefix:>15} {bar:40} {pos}/{len} answered, {elapsed}")?;
     let bar = ProgressBar::new(requests as u64).with_style(style).with_prefix(name);
     bar.enable_steady_tick(Duration::from_millis(250));

@@ -46,12 +46,15 @@ enum Command {
 async fn main() -> Result<()> {
     let command = Arguments::parse().command;
     let endless = !matches!(command, Command::Demo { .. });
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     // On a signal the command's future is dropped, and with it every process that it started.
     tokio::select! {
         result = execute(command) => return result,
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
     }
     ensure!(endless, "ended by a signal before the comparison was complete");
     Ok(())
