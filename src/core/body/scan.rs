@@ -246,3 +246,57 @@ impl Open {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_as_long_as_its_compact_text() {
+        for (json, compact) in [
+            ("0", "0"),
+            (" -1.50e3 ", "-1.50e3"),
+            (r#" "\u4f60\n" "#, "\"你\n\""),
+            ("[ ]", "[]"),
+            ("{ }", "{}"),
+            ("[ 1 , [ ] , { } , null ]", "[1,[],{},null]"),
+            (
+                "{ \"a\" : [ true , false ] , \"\\u0062\" : { \"c\" : \"d\" } }",
+                "{\"a\":[true,false],\"b\":{\"c\":\"d\"}}",
+            ),
+        ] {
+            let mut scanner = Scanner::new(json.as_bytes());
+            let want = Text { chars: compact.chars().count(), bytes: compact.len() };
+            assert_eq!(scanner.value(0), Ok(want), "{json}");
+            assert_eq!(scanner.token(), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn depth_counts_what_is_open_around() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(Scanner::new(nested(MAX_DEPTH).as_bytes()).value(0).is_ok());
+        assert_eq!(Scanner::new(nested(MAX_DEPTH + 1).as_bytes()).value(0), Err(too_deep(MAX_DEPTH)));
+        assert!(Scanner::new(b"[1]").value(MAX_DEPTH - 1).is_ok());
+        assert_eq!(Scanner::new(b"[1]").value(MAX_DEPTH), Err(too_deep(0)));
+        assert!(Scanner::new(b"1").value(MAX_DEPTH).is_ok());
+    }
+
+    #[test]
+    fn a_fault_says_where_it_is() {
+        for (json, at) in [
+            ("", 0),
+            ("  ", 2),
+            ("[1,]", 3),
+            ("[1 2]", 3),
+            ("{\"a\" 1}", 5),
+            ("{\"a\":1,}", 7),
+            ("\"a\\x\"", 2),
+            ("[tru]", 1),
+            ("[01]", 1),
+        ] {
+            let bad = Scanner::new(json.as_bytes()).value(0).unwrap_err();
+            assert_eq!(bad.at, at, "{json}: {}", bad.message);
+        }
+    }
+}
