@@ -211,11 +211,11 @@ fn over_limit(refusal: ClampRefusal) -> Refusal {
             Refusal::new(Reason::TooManySequences, message).param(param)
         }
         ClampRefusal::PromptTooLong { unit, size, limit } => {
-            let unit = match unit {
-                PromptUnit::Chars => "characters",
-                PromptUnit::Tokens => "tokens (estimated)",
+            let (unit, key) = match unit {
+                PromptUnit::Chars => ("characters", "prompt_chars"),
+                PromptUnit::Tokens => ("tokens (estimated)", "prompt_tokens"),
             };
-            let message = format!("the prompt has {size} {unit}; at most {limit} are allowed");
+            let message = format!("the prompt has {size} {unit}; {key} allows at most {limit}");
             Refusal::new(Reason::PromptTooLong, message)
         }
         ClampRefusal::MaxTokensTooLarge { param, asked, limit } => {

@@ -26,7 +26,7 @@ pub struct Head {
     pub queue_timeout: Option<Vec<u8>>,
     /// The names of headers of ours that the client sent.
     pub ours: Vec<Vec<u8>>,
-    /// Bytes of all names and values, the unit of Envoy's `request.total_size`.
+    /// Bytes of the names and values that stay, the unit of Envoy's `request.total_size`.
     pub bytes: u64,
     connect: bool,
     upgrades_connection: bool,
@@ -36,7 +36,9 @@ pub struct Head {
 impl Head {
     /// Takes note of one header; the name is in lower case, as Envoy hands it out.
     pub fn note(&mut self, name: &[u8], value: &[u8]) {
-        self.bytes = self.bytes.saturating_add((name.len() + value.len()) as u64);
+        if !name.starts_with(OURS) {
+            self.bytes = self.bytes.saturating_add((name.len() + value.len()) as u64);
+        }
         match name {
             b":method" => {
                 self.post = value == b"POST";
@@ -130,7 +132,7 @@ mod tests {
     fn headers_of_ours_are_listed_and_bytes_counted() {
         let head = head(&[(":method", "POST"), ("x-sluice-class", "short"), ("X", "\u{e9}")]);
         assert_eq!(head.ours, [b"x-sluice-class".to_vec()]);
-        assert_eq!(head.bytes, 7 + 4 + 14 + 5 + 1 + 2);
+        assert_eq!(head.bytes, 7 + 4 + 1 + 2, "removed ones do not count");
         assert!(head.post);
     }
 

@@ -46,7 +46,11 @@ impl Metrics {
             Reason::all().filter(|reason| !matches!(reason, Reason::QueueFull | Reason::QueueTimeout));
         Metrics {
             passed_through: define(Metric::Counter, &format!("sluice.passed_through_total.domain.{domain}")),
-            unclassified: outcomes(domain, "none", before_class.map(Outcome::Refused)),
+            unclassified: outcomes(
+                domain,
+                "none",
+                before_class.map(Outcome::Refused).chain([Outcome::ClientGone]),
+            ),
             classes: policy.classes.iter().map(|class| ClassMetrics::define(domain, class)).collect(),
         }
     }
