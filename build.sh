@@ -67,7 +67,7 @@ cmd_test() {
   cmd_wasm
   cmd_envoy
   step "testing"
-  cargo test --workspace --locked "$@"
+  cargo test --workspace --locked --no-fail-fast "$@"
 }
 
 #: lint: check format, lints and the borders between the modules
