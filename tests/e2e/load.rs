@@ -1,0 +1,137 @@
+//! Many clients at once: none too many at the model server, none forgotten, none left behind.
+
+use std::time::Duration;
+
+use super::watched::poll;
+use super::{RealWorld, chat, ok};
+use crate::stories::{Answer, Body, Protocol, Request, Response, Sent, World};
+
+const POLICY: &str = r#"{
+    "classes": [{"name": "all", "concurrency": 4, "queue": {"capacity": 8, "timeout": "60s"}}]
+}"#;
+const INFLIGHT: &str = "sluice.inflight.domain.default.class.all";
+const QUEUED: &str = "sluice.queued.domain.default.class.all";
+
+#[test]
+fn a_burst_is_bounded_and_everybody_is_answered() {
+    let mut world = RealWorld::start(POLICY);
+    let sent: Vec<Sent> = (0..200).map(|_| world.launch(&chat(10))).collect();
+    world.metric_becomes(QUEUED, 8);
+    world.metric_becomes(INFLIGHT, 4);
+    let mut answered = 0;
+    while answered < 12 {
+        let inside = world.arrived() - answered;
+        assert_eq!(inside, 4.min(12 - answered), "after {answered} answers");
+        world.answer(answered, ok());
+        answered += 1;
+    }
+    let responses: Vec<Response> = sent.iter().map(|sent| world.response(*sent)).collect();
+    assert_eq!(responses.iter().filter(|response| response.status == 200).count(), 12);
+    for refused in responses.iter().filter(|response| response.status != 200) {
+        assert_eq!(refused.status, 429, "{refused:?}");
+        let seconds: u64 = header(refused, "retry-after").parse().unwrap();
+        assert!((1..=60).contains(&seconds), "{refused:?}");
+        assert_eq!(header(refused, "x-sluice-reason"), "queue_full");
+    }
+    assert_eq!(world.arrived(), 12);
+    empty(&mut world);
+}
+
+#[test]
+fn clients_that_vanish_while_queued_leave_nothing() {
+    let policy = POLICY.replace("\"capacity\": 8", "\"capacity\": 100");
+    let mut world = RealWorld::start(&policy);
+    let running: Vec<Sent> = (0..4).map(|_| world.send(&chat(10))).collect();
+    world.arrivals(4);
+    let sent: Vec<Sent> = (0..100).map(|_| world.launch(&chat(10))).collect();
+    world.metric_becomes(QUEUED, 100);
+    sent.into_iter().for_each(|sent| world.leave(sent));
+    world.metric_becomes(QUEUED, 0);
+    assert_eq!(world.arrived(), 4);
+    for (index, sent) in running.into_iter().enumerate() {
+        world.answer(index, ok());
+        assert_eq!(world.response(sent).status, 200);
+    }
+    empty(&mut world);
+}
+
+#[test]
+fn clients_that_vanish_before_the_answer_leave_nothing() {
+    let mut world = RealWorld::start(&POLICY.replace("\"concurrency\": 4", "\"concurrency\": 100"));
+    let sent: Vec<Sent> = (0..100).map(|_| world.launch(&chat(10))).collect();
+    world.arrivals(100);
+    world.metric_becomes(INFLIGHT, 100);
+    sent.into_iter().for_each(|sent| world.leave(sent));
+    empty(&mut world);
+}
+
+#[test]
+fn clients_that_vanish_within_the_answer_leave_nothing() {
+    let mut world = RealWorld::start(&POLICY.replace("\"concurrency\": 4", "\"concurrency\": 100"));
+    let sent: Vec<Sent> = (0..100).map(|_| world.launch(&chat(10))).collect();
+    world.arrivals(100);
+    (0..100).for_each(|index| world.answer(index, Answer::Begin(vec![b"data: 1\n\n".to_vec()])));
+    for sent in &sent {
+        poll(|| "an answer's head".to_owned(), || world.answered(*sent).then_some(()));
+    }
+    world.metric_becomes(INFLIGHT, 100);
+    sent.into_iter().for_each(|sent| world.leave(sent));
+    empty(&mut world);
+}
+
+#[test]
+fn clients_that_vanish_within_their_body_leave_nothing() {
+    let mut world = RealWorld::start(POLICY);
+    let request = Request { body: Body::Withheld(b"{\"messages\":".to_vec()), ..chat(1) };
+    let sent: Vec<Sent> = (0..100).map(|_| world.send(&request)).collect();
+    sent.into_iter().for_each(|sent| world.leave(sent));
+    assert_eq!(world.arrived(), 0);
+    empty(&mut world);
+}
+
+#[test]
+fn a_huge_upload_is_refused_by_its_head() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let mut world = RealWorld::start(POLICY);
+        let huge = Request { protocol, body: Body::Whole(vec![b' '; 20 << 20]), ..chat(1) };
+        let sent = world.send(&huge);
+        let response = world.response(sent);
+        assert_eq!(response.status, 413, "{response:?}");
+        assert_eq!(header(&response, "x-sluice-reason"), "body_too_large");
+        assert_eq!(world.logged(sent, "details"), "sluice_body_too_large");
+        assert_eq!(world.arrived(), 0);
+        empty(&mut world);
+    }
+}
+
+#[test]
+fn a_huge_upload_without_a_length_is_refused_in_the_filters_words() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let mut world = RealWorld::start(POLICY);
+        let body = Body::Chunks(vec![vec![b' '; 1 << 20]; 20]);
+        let sent = world.send(&Request { protocol, body, ..chat(1) });
+        let response = world.response(sent);
+        assert_eq!(response.status, 413, "{response:?}");
+        assert_eq!(header(&response, "x-sluice-reason"), "body_too_large");
+        empty(&mut world);
+    }
+}
+
+/// Nothing is held any more, and the worker serves the next one.
+fn empty(world: &mut RealWorld) {
+    world.metric_becomes(QUEUED, 0);
+    world.metric_becomes(INFLIGHT, 0);
+    let before = world.arrived();
+    let sent = world.send(&chat(1));
+    world.answer(before, ok());
+    assert_eq!(world.response(sent).status, 200);
+    world.metric_becomes(INFLIGHT, 0);
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.metric(INFLIGHT), 0);
+    assert!(world.healthy(), "{:?}", world.failures());
+}
+
+fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+    let found = response.headers.iter().find(|(header, _)| header == name);
+    found.map_or_else(|| panic!("no {name} in {response:?}"), |(_, value)| value)
+}
