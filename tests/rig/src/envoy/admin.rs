@@ -38,14 +38,22 @@ impl Stats {
 pub fn request(address: SocketAddr, method: &str, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "{method} {path} HTTP/1.1\r\nhost: envoy\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: envoy\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    )?;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).with_context(|| format!("no answer to {method} {path}"))?;
-    let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer.split_once("\r\n\r\n").with_context(|| format!("no head in {answer:?}"))?;
-    ensure!(head.starts_with("HTTP/1.1 200"), "{method} {path}: {head}\n{body}");
-    let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-    if chunked { unchunk(body) } else { Ok(body.to_owned()) }
+    let mut piece = [0; 65536];
+    // Not until the end of the connection: Envoy keeps one open for a while after it has said that it closes it.
+    loop {
+        if let Some((head, body)) = whole(&String::from_utf8_lossy(&answer)) {
+            ensure!(head.starts_with("HTTP/1.1 200"), "{method} {path}: {head}\n{body}");
+            return Ok(body);
+        }
+        let count = stream.read(&mut piece).with_context(|| format!("no answer to {method} {path}"))?;
+        ensure!(count > 0, "half an answer to {method} {path}");
+        answer.extend_from_slice(&piece[..count]);
+    }
 }
 
 /// Name and address of each listener, from `/listeners?format=json`.
@@ -61,16 +69,27 @@ pub fn listeners(page: &str) -> Result<Vec<(String, SocketAddr)>> {
     Ok(statuses.iter().filter_map(address).collect())
 }
 
-fn unchunk(mut rest: &str) -> Result<String> {
+/// Head and body of `answer`, once all of it is there.
+fn whole(answer: &str) -> Option<(String, String)> {
+    let (head, rest) = answer.split_once("\r\n\r\n")?;
+    let lower = head.to_ascii_lowercase();
+    let body = match lower.split_once("content-length: ") {
+        Some((_, length)) => rest.get(..length.lines().next()?.parse().ok()?)?.to_owned(),
+        None => unchunk(rest)?,
+    };
+    Some((head.to_owned(), body))
+}
+
+fn unchunk(mut rest: &str) -> Option<String> {
     let mut body = String::new();
     loop {
-        let (size, after) = rest.split_once("\r\n").context("a chunk without a size")?;
-        let size = usize::from_str_radix(size.trim(), 16)?;
+        let (size, after) = rest.split_once("\r\n")?;
+        let size = usize::from_str_radix(size, 16).ok()?;
         if size == 0 {
-            return Ok(body);
+            return Some(body);
         }
-        body.push_str(after.get(..size).context("a chunk cut short")?);
-        rest = after.get(size + 2..).context("a chunk without an end")?;
+        body.push_str(after.get(..size)?);
+        rest = after.get(size + 2..)?;
     }
 }
 
@@ -86,8 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn unchunk_joins_the_pieces() {
-        assert_eq!(unchunk("3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n").unwrap(), "abc0123456789");
-        assert!(unchunk("3\r\nab").is_err());
+    fn an_answer_is_whole_when_its_body_is() {
+        let chunked = "HTTP/1.1 200 OK\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";
+        assert_eq!(whole(chunked).unwrap().1, "abc0123456789");
+        assert_eq!(whole(&chunked[..chunked.len() - 5]), None);
+        let counted = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+        assert_eq!(whole(counted).unwrap().1, "abc");
+        assert_eq!(whole(&counted[..counted.len() - 1]), None);
     }
 }
