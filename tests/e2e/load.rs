@@ -117,6 +117,32 @@ fn a_huge_upload_without_a_length_is_refused_in_the_filters_words() {
     }
 }
 
+#[test]
+fn the_largest_body_allowed_passes_and_may_grow() {
+    let (start, end) = (r#"{"messages":[],"metadata":{"filler":""#, r#""}}"#);
+    let filler = "x".repeat((8 << 20) - start.len() - end.len());
+    let body = format!("{start}{filler}{end}").into_bytes();
+    let mut world = RealWorld::start("{}");
+    let pieces: Vec<Vec<u8>> = body.chunks(1 << 16).map(<[u8]>::to_vec).collect();
+    for (index, (protocol, sent)) in [
+        (Protocol::Http1, Body::Whole(body.clone())),
+        (Protocol::Http1, Body::Chunks(pieces.clone())),
+        (Protocol::Http2, Body::Whole(body.clone())),
+        (Protocol::Http2, Body::Chunks(pieces)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let sent = world.launch(&Request { protocol, body: sent, ..chat(1) });
+        let arrival = world.arrivals(index + 1).remove(index);
+        assert!(arrival.body.len() > body.len(), "no limit came in");
+        assert!(arrival.body.ends_with(&body[body.len() - filler.len()..]));
+        world.answer(index, ok());
+        assert_eq!(world.response(sent).status, 200);
+    }
+    world.close();
+}
+
 /// Nothing is held any more, and the worker serves the next one.
 fn empty(world: &mut RealWorld) {
     world.metric_becomes(QUEUED, 0);

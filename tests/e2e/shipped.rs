@@ -46,7 +46,7 @@ fn the_baseline_lacks_only_the_filter_and_its_routes() {
 fn the_routes_have_time_for_the_longest_wait() {
     let policy: Value = serde_json::from_str(&fs::read_to_string(path("policy.json")).unwrap()).unwrap();
     let waits = policy["classes"].as_array().unwrap().iter().map(|class| seconds(&class["queue"]["timeout"]));
-    let wait = waits.fold(0.0, f64::max);
+    let wait = waits.fold(seconds(&policy["limits"]["body_timeout"]), f64::max);
     let yaml = yaml("envoy.yaml");
     for route in virtual_host(&yaml)["routes"].as_array().unwrap() {
         let (name, action) = (&route["name"], &route["route"]);
@@ -69,6 +69,18 @@ fn the_routes_buffer_what_the_policy_allows() {
     let read = yaml.pointer("/static_resources/listeners/0/per_connection_buffer_limit_bytes").unwrap();
     // One read more than the limit must still fit, for the filter to refuse it in its own words.
     assert!(buffer >= policy["limits"]["body_bytes"].as_u64().unwrap() + read.as_u64().unwrap());
+}
+
+#[test]
+fn each_setting_that_the_docs_explain_is_set() {
+    let yaml = fs::read_to_string(path("envoy.yaml")).unwrap();
+    let docs = fs::read_to_string(root().join("docs/envoy.md")).unwrap();
+    let explained: Vec<&str> =
+        docs.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    assert!(!explained.is_empty());
+    for setting in explained {
+        assert!(yaml.contains(&format!("{setting}:")), "{setting} is explained, but not set");
+    }
 }
 
 fn path(name: &str) -> PathBuf {
