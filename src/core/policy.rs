@@ -83,6 +83,28 @@ pub struct Slo {
     pub ttft_p99: Option<Duration>,
 }
 
+/// Slots that several classes share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Its name, matching `[a-z][a-z0-9_-]{0,31}`.
+    pub name: String,
+    /// Most requests in flight at once; `None` = unbounded.
+    pub concurrency: Option<usize>,
+    /// Most estimated tokens in flight at once; `None` = unbounded.
+    pub concurrency_tokens: Option<u64>,
+}
+
+/// By what requests of a class take turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fairness {
+    /// The value of this request header, named in lower case.
+    Header(String),
+    /// The body's `user`.
+    User,
+    /// The body's `model`.
+    Model,
+}
+
 /// One class of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
@@ -92,8 +114,14 @@ pub struct Class {
     pub at_most: AtMost,
     /// Model-name patterns (`*` stands for any run of characters); empty = every model.
     pub models: Vec<String>,
+    /// The pool that it shares; `None` = its slots are its own.
+    pub pool: Option<String>,
     /// Most requests in flight at once; `None` = unbounded.
     pub concurrency: Option<usize>,
+    /// Most estimated tokens (prompt and output) in flight at once; `None` = unbounded.
+    pub concurrency_tokens: Option<u64>,
+    /// Slots of its pool that less urgent classes may not take.
+    pub reserved: usize,
     /// How it waits.
     pub queue: Queue,
     /// Its objective.
@@ -107,6 +135,10 @@ pub struct Policy {
     pub backend: Backend,
     /// Bounds of one request.
     pub limits: Limits,
+    /// Slots that classes share.
+    pub pools: Vec<Pool>,
+    /// By what waiting requests of a class take turns; `None` = by age alone.
+    pub fairness: Option<Fairness>,
     /// The classes in order of urgency; never empty, the last one takes everything.
     pub classes: Vec<Class>,
     /// Filters of one process that name the same domain share their slots.

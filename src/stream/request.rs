@@ -1,13 +1,14 @@
 //! The way in: headers held, body read and judged, headers and body made ready to go on.
 
 use super::{Claim, Reading, State, Stream, header_hold_missing};
+use crate::core::admission::Request;
 use crate::core::body::Dialect;
 use crate::core::engine::{Gate, Judged};
 use crate::core::head::Head;
 use crate::core::refusal::{Reason, Refusal};
 use crate::core::units::Time;
 use crate::host::{Event, Flow, Host, Measure};
-use crate::worker::{HeaderHold, Worker};
+use crate::worker::{Admitted, HeaderHold, Worker};
 
 impl Stream {
     /// The request's headers; `ended` tells that nothing follows.
@@ -98,13 +99,15 @@ impl Stream {
             Err(refusal) => return self.refuse(worker, refusal, dialect.family),
         };
         self.facts.judged(&judged);
-        let arrival = worker.engine.borrow_mut().arrive(now, self.id, judged.class, patience);
-        let (ticket, admitted) = match arrival {
-            Ok(place) => place,
+        let request =
+            Request { stream: self.id, class: judged.class, tokens: judged.tokens, key: None, patience };
+        let admitted = match worker.admit(now, request) {
+            Ok(admitted) => admitted,
             Err(refusal) => return self.refuse(worker, refusal, dialect.family),
         };
+        let (Admitted::Now(ticket) | Admitted::Later(ticket)) = admitted;
         let Some(size) = rewrite(worker, &judged, size, has_length) else {
-            worker.engine.borrow_mut().admission.leave(now, ticket, false);
+            worker.leave(now, ticket, false, false);
             return self.refuse(worker, unworkable("change headers and body"), dialect.family);
         };
         worker.host.count(Event::MaxTokens(judged.class, judged.action));
@@ -118,14 +121,12 @@ impl Stream {
             action: judged.action,
             streamed: judged.stream,
         };
-        if admitted {
+        if admitted == Admitted::Now(ticket) {
             self.run(worker, claim, now);
             return Flow::Continue;
         }
         worker.engine.borrow_mut().intake.complete(self.id, size);
-        worker.host.count(Event::Queued(claim.class, 1));
         self.state = State::Parked(claim);
-        worker.watch();
         Flow::Hold
     }
 }

@@ -66,7 +66,17 @@ fn class(from: &mut Reader, place: usize) -> Class {
         duration_p99: from.read("duration_p99", None, |node| span(node).map(Some)),
         ttft_p99: from.read("ttft_p99", None, |node| span(node).map(Some)),
     });
-    Class { name, at_most, models, concurrency, queue, slo }
+    Class {
+        name,
+        at_most,
+        models,
+        pool: None,
+        concurrency,
+        concurrency_tokens: None,
+        reserved: 0,
+        queue,
+        slo,
+    }
 }
 
 fn at_most(from: &mut Reader) -> AtMost {

@@ -58,7 +58,7 @@ fn policy(from: &mut Reader) -> Policy {
     });
     let domain = from.read("domain", "default".to_owned(), name);
     let response_headers = from.read("response_headers", true, flag);
-    Policy { backend, limits, classes, domain, response_headers }
+    Policy { backend, limits, pools: Vec::new(), fairness: None, classes, domain, response_headers }
 }
 
 /// The backends by name; `None` = known, but its dialects come with a later version.

@@ -144,7 +144,10 @@ impl Envoy {
     pub fn access_log(&self) -> Result<Vec<Value>> {
         let text = fs::read_to_string(access_log_path(self.dir.path()))?;
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        whole.lines().map(|line| serde_json::from_str(line).with_context(|| format!("access log: {line}"))).collect()
+        whole
+            .lines()
+            .map(|line| serde_json::from_str(line).with_context(|| format!("access log: {line}")))
+            .collect()
     }
 
     /// Envoy's own log so far.
@@ -175,7 +178,9 @@ impl Envoy {
                 let log = self.log()?;
                 bail!("Envoy refuses the policy:\n{}", tail(log.get(log_before..).unwrap_or(&log)));
             }
-            if grown("listener_manager.lds.update_success") && grown("listener_manager.listener_in_place_updated") {
+            if grown("listener_manager.lds.update_success")
+                && grown("listener_manager.listener_in_place_updated")
+            {
                 return self.settle();
             }
             self.wait(deadline, "the new policy")?;

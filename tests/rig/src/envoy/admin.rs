@@ -38,7 +38,10 @@ impl Stats {
 pub fn request(address: SocketAddr, method: &str, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "{method} {path} HTTP/1.1\r\nhost: envoy\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: envoy\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).with_context(|| format!("no answer to {method} {path}"))?;
     let answer = String::from_utf8_lossy(&answer);

@@ -29,7 +29,8 @@ impl Bootstrap {
     /// Reads `config.yaml` and puts in what `config` says.
     pub fn load(config: &Config) -> Result<Self> {
         let text = fs::read_to_string(&config.yaml).with_context(|| config.yaml.display().to_string())?;
-        let mut rest: Value = serde_norway::from_str(&text).with_context(|| config.yaml.display().to_string())?;
+        let mut rest: Value =
+            serde_norway::from_str(&text).with_context(|| config.yaml.display().to_string())?;
         *at(&mut rest, "/admin/address/socket_address/port_value")? = json!(0);
         for (name, address) in &config.clusters {
             set_cluster(&mut rest, name, address)?;
@@ -116,8 +117,7 @@ fn plugin(listener: &mut Value) -> Result<Option<&mut Value>> {
 
 fn probe() -> Value {
     let router = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router";
-    let manager =
-        "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+    let manager = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
     json!({
         "name": PROBE,
         "address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}},
