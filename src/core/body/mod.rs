@@ -4,6 +4,7 @@ mod chat;
 mod completions;
 pub mod dialect;
 mod escape;
+mod name;
 mod number;
 mod prompt;
 mod prompts;
@@ -17,7 +18,7 @@ mod walk;
 use std::ops::Range;
 
 pub use dialect::{Dialect, read};
-pub use escape::unescaped;
+pub use escape::{unescape, unescaped};
 pub use prompt::{Prompt, Size, Weights};
 pub use splice::{Edit, Prefix, splice};
 
@@ -84,6 +85,8 @@ pub struct View<'a> {
     pub stream: bool,
     /// The model's name, still escaped as in the body.
     pub model: Option<&'a [u8]>,
+    /// Who asks, as the client says, still escaped as in the body.
+    pub user: Option<&'a [u8]>,
     /// The field that is injected when no limit is set.
     pub inject: &'static str,
     /// Where it goes.

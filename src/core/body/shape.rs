@@ -38,6 +38,8 @@ pub enum Rule {
     Stream,
     /// The model's name.
     Model,
+    /// Who asks, as the client says.
+    User,
 }
 
 /// Members that hold text.

@@ -21,6 +21,7 @@ pub struct Walk<'a> {
     pub(super) copies: (u64, &'static str),
     pub(super) stream: bool,
     pub(super) model: Option<&'a [u8]>,
+    pub(super) user: Option<&'a [u8]>,
     pub(super) insertion: Insertion,
 }
 
@@ -57,6 +58,7 @@ impl<'a> Walk<'a> {
             copies: (1, "n"),
             stream: false,
             model: None,
+            user: None,
             insertion: Insertion { at: 0, empty: false },
         };
         walk.begin(root)?;
@@ -170,7 +172,14 @@ impl<'a> Walk<'a> {
                 Ok(())
             }
             Rule::Stream => self.stream(),
-            Rule::Model => self.model(),
+            Rule::Model => {
+                self.model = self.name()?;
+                Ok(())
+            }
+            Rule::User => {
+                self.user = self.name()?;
+                Ok(())
+            }
         }
     }
 
@@ -237,16 +246,6 @@ impl<'a> Walk<'a> {
                 false
             }
         };
-        Ok(())
-    }
-
-    fn model(&mut self) -> Result<(), BadBody> {
-        if self.scanner.token() == Some(b'"') {
-            let name = self.scanner.string()?.inside;
-            self.model = self.scanner.bytes().get(name);
-        } else {
-            self.scanner.value(self.depth())?;
-        }
         Ok(())
     }
 
