@@ -45,6 +45,8 @@ struct Reading {
     doom: Option<Refusal>,
     has_length: bool,
     patience: Option<Duration>,
+    /// Whose turn it takes by its headers; `None` where they have no say in that.
+    key: Option<u64>,
     /// Bytes of the headers as they came, in which Envoy counts the whole request.
     head_bytes: u64,
     received: usize,

@@ -6,6 +6,7 @@ use crate::core::admission::Admission;
 use crate::core::body::{self, BadBody, Dialect, Prefix, Size, dialect};
 use crate::core::clamp::{Action, ClampRefusal, PromptUnit, clamp};
 use crate::core::classify::classify;
+use crate::core::fairness;
 use crate::core::head::Head;
 use crate::core::intake::Intake;
 use crate::core::paths::Table;
@@ -38,6 +39,8 @@ pub struct Judged {
     pub max_tokens: u64,
     /// What it weighs in token budgets: prompt and all of its output, estimated.
     pub tokens: u64,
+    /// Whose turn it takes by its body; `None` where the body has no say in that.
+    pub key: Option<u64>,
     /// What was done to the output limit.
     pub action: Action,
     /// Whether a streamed answer is asked for.
@@ -97,6 +100,7 @@ impl Engine {
             prompt: clamped.prompt,
             max_tokens: clamped.max_tokens,
             tokens: clamped.prompt.tokens.saturating_add(output),
+            key: fairness::body_key(self.policy.fairness.as_ref(), &view),
             action: clamped.action,
             stream: view.stream,
             edit: clamped.prefix,

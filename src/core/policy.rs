@@ -105,6 +105,16 @@ pub enum Fairness {
     Model,
 }
 
+impl Fairness {
+    /// The header that keys are made of, if they are made of one.
+    pub fn header(&self) -> Option<&str> {
+        match self {
+            Fairness::Header(name) => Some(name),
+            Fairness::User | Fairness::Model => None,
+        }
+    }
+}
+
 /// One class of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {

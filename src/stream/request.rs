@@ -1,10 +1,13 @@
 //! The way in: headers held, body read and judged, headers and body made ready to go on.
 
+use std::rc::Rc;
+
 use super::{Claim, Reading, State, Stream, header_hold_missing};
 use crate::core::admission::Request;
 use crate::core::body::Dialect;
 use crate::core::engine::{Gate, Judged};
 use crate::core::head::Head;
+use crate::core::policy::Fairness;
 use crate::core::refusal::{Reason, Refusal};
 use crate::core::units::Time;
 use crate::host::{Event, Flow, Host, Measure};
@@ -13,7 +16,9 @@ use crate::worker::{Admitted, HeaderHold, Worker};
 impl Stream {
     /// The request's headers; `ended` tells that nothing follows.
     pub fn on_request_headers<H: Host>(&mut self, worker: &Worker<H>, ended: bool) -> Flow {
-        let mut head = Head::default();
+        // Held on to, since the host is called with the head open, and no borrow may live across such a call.
+        let policy = Rc::clone(&worker.engine.borrow().policy);
+        let mut head = Head::new(policy.fairness.as_ref().and_then(Fairness::header));
         worker.host.request_headers(&mut |name, value| head.note(name, value));
         for name in &head.ours {
             worker.host.remove_request_header(name);
@@ -74,6 +79,7 @@ impl Stream {
             doom,
             has_length: head.has_length,
             patience: head.patience(),
+            key: head.fair_key(),
             head_bytes: head.bytes,
             received: 0,
         });
@@ -88,6 +94,7 @@ impl Stream {
         }
         let (dialect, has_length, patience, size) =
             (reading.dialect, reading.has_length, reading.patience, reading.received);
+        let key = reading.key;
         let body = if size == 0 { Some(Vec::new()) } else { worker.host.request_body(size) };
         let Some(body) = body else {
             return self.refuse(worker, unworkable("read the body"), dialect.family);
@@ -99,8 +106,13 @@ impl Stream {
             Err(refusal) => return self.refuse(worker, refusal, dialect.family),
         };
         self.facts.judged(&judged);
-        let request =
-            Request { stream: self.id, class: judged.class, tokens: judged.tokens, key: None, patience };
+        let request = Request {
+            stream: self.id,
+            class: judged.class,
+            tokens: judged.tokens,
+            key: key.or(judged.key),
+            patience,
+        };
         let admitted = match worker.admit(now, request) {
             Ok(admitted) => admitted,
             Err(refusal) => return self.refuse(worker, refusal, dialect.family),
