@@ -1,6 +1,7 @@
 //! The policy as run: what a good configuration compiles to. Only `config` makes one.
 
-use std::fmt;
+mod text;
+
 use std::time::Duration;
 
 /// The model server behind the filter; it decides how a body's fields are read.
@@ -155,61 +156,4 @@ pub struct Policy {
     pub domain: String,
     /// Whether our own response headers are sent to the client.
     pub response_headers: bool,
-}
-
-/// One line for the log: what is in force.
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Limits { body_bytes, buffered_bytes, body_timeout, max_tokens, default_max_tokens, .. } =
-            self.limits;
-        write!(f, "domain {}, backend {}, classes", self.domain, self.backend)?;
-        for (place, class) in self.classes.iter().enumerate() {
-            write!(f, "{} {class}", if place == 0 { "" } else { "," })?;
-        }
-        write!(
-            f,
-            "; max_tokens {max_tokens} ({}), default {default_max_tokens}",
-            self.limits.over_max_tokens
-        )?;
-        write!(f, ", prompt_chars {}", Bound(self.limits.prompt_chars))?;
-        write!(f, ", prompt_tokens {}", Bound(self.limits.prompt_tokens))?;
-        write!(f, ", sequences {}", self.limits.sequences)?;
-        write!(f, "; body_bytes {body_bytes} within {body_timeout:?}, buffered_bytes {buffered_bytes}")
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Queue { capacity, timeout, .. } = self.queue;
-        write!(f, "{} (concurrency {}, queue {capacity} for {timeout:?})", self.name, Bound(self.concurrency))
-    }
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Backend::Vllm => "vllm",
-        })
-    }
-}
-
-impl fmt::Display for OverMaxTokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OverMaxTokens::Clamp => "clamp",
-            OverMaxTokens::Reject => "reject",
-        })
-    }
-}
-
-/// A bound that may be absent, as text.
-struct Bound<T>(Option<T>);
-
-impl<T: fmt::Display> fmt::Display for Bound<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(value) => value.fmt(f),
-            None => f.write_str("unbounded"),
-        }
-    }
 }
