@@ -93,6 +93,7 @@ impl Engine {
     /// Decides by a whole body.
     pub fn judge(&self, dialect: &Dialect, body: &[u8]) -> Result<Judged, Refusal> {
         let view = body::read(dialect, body).map_err(unreadable)?;
+        let key = fairness::body_key(self.policy.fairness.as_ref(), &view).map_err(unreadable)?;
         let clamped = clamp(&view, &self.policy.limits).map_err(over_limit)?;
         let output = clamped.max_tokens.saturating_mul(view.sequences);
         Ok(Judged {
@@ -100,7 +101,7 @@ impl Engine {
             prompt: clamped.prompt,
             max_tokens: clamped.max_tokens,
             tokens: clamped.prompt.tokens.saturating_add(output),
-            key: fairness::body_key(self.policy.fairness.as_ref(), &view),
+            key,
             action: clamped.action,
             stream: view.stream,
             edit: clamped.prefix,

@@ -1,6 +1,6 @@
 //! Whose turn a request takes, as a number: all that a line needs of the header or field that keys are made of.
 
-use super::body::{View, unescape};
+use super::body::{BadBody, View, unescape};
 use super::policy::Fairness;
 
 /// The key of those who name nobody. They share it, and it has its turns as any other.
@@ -13,14 +13,17 @@ pub fn key(value: impl IntoIterator<Item = u8>) -> u64 {
 }
 
 /// The key that stands in a body; `None` where keys are not made of bodies.
-pub fn body_key(fairness: Option<&Fairness>, view: &View) -> Option<u64> {
-    let name = match fairness? {
-        Fairness::Header(_) => return None,
-        Fairness::User => view.user,
-        Fairness::Model => view.model,
+///
+/// # Errors
+/// Where the body names two.
+pub fn body_key(fairness: Option<&Fairness>, view: &View) -> Result<Option<u64>, BadBody> {
+    let name = match fairness {
+        None | Some(Fairness::Header(_)) => return Ok(None),
+        Some(Fairness::User) => view.user.clone()?,
+        Some(Fairness::Model) => view.model,
     };
     // Unescaped, so that one name has one key in whatever spelling.
-    Some(key(unescape(name.unwrap_or_default())))
+    Ok(Some(key(unescape(name.unwrap_or_default()))))
 }
 
 #[cfg(test)]
@@ -39,7 +42,7 @@ mod tests {
     fn a_name_has_one_key_in_every_spelling() {
         let keys = |body: &str| {
             let view = read(dialect::ALL[0], body.as_bytes()).unwrap();
-            [Fairness::User, Fairness::Model].map(|fairness| body_key(Some(&fairness), &view))
+            [Fairness::User, Fairness::Model].map(|fairness| body_key(Some(&fairness), &view).unwrap())
         };
         let ann = Some(key(*b"ann"));
         assert_eq!(keys(r#"{"user":"ann","model":"m"}"#), [ann, Some(key(*b"m"))]);
@@ -52,7 +55,15 @@ mod tests {
     #[test]
     fn bodies_say_nothing_where_they_are_not_asked() {
         let view = read(dialect::ALL[0], br#"{"user":"ann"}"#).unwrap();
-        assert_eq!(body_key(None, &view), None);
-        assert_eq!(body_key(Some(&Fairness::Header("x-tenant".to_owned())), &view), None);
+        assert_eq!(body_key(None, &view), Ok(None));
+        assert_eq!(body_key(Some(&Fairness::Header("x-tenant".to_owned())), &view), Ok(None));
+    }
+
+    #[test]
+    fn two_users_are_a_mistake_only_where_turns_go_by_user() {
+        let view = read(dialect::ALL[0], br#"{"user":"ann","user":"bob"}"#).unwrap();
+        assert!(body_key(Some(&Fairness::User), &view).is_err());
+        assert_eq!(body_key(Some(&Fairness::Model), &view), Ok(Some(NOBODY)));
+        assert_eq!(body_key(None, &view), Ok(None));
     }
 }

@@ -85,8 +85,8 @@ pub struct View<'a> {
     pub stream: bool,
     /// The model's name, still escaped as in the body.
     pub model: Option<&'a [u8]>,
-    /// Who asks, as the client says, still escaped as in the body.
-    pub user: Option<&'a [u8]>,
+    /// Who asks, as the client says, still escaped as in the body; what is wrong where that is said twice.
+    pub user: Result<Option<&'a [u8]>, BadBody>,
     /// The field that is injected when no limit is set.
     pub inject: &'static str,
     /// Where it goes.

@@ -38,7 +38,7 @@ pub enum Rule {
     Stream,
     /// The model's name.
     Model,
-    /// Who asks, as the client says.
+    /// Who asks, as the client says. Given twice it spoils the body only for those who read it, which few policies do.
     User,
 }
 
