@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::core::admission::{Demand, Writer};
 use crate::core::clamp::Action;
 use crate::core::refusal::{Family, Reason, Refusal};
 use crate::core::units::{ClassId, StreamId, Time};
@@ -51,10 +52,6 @@ pub enum Event {
     MaxTokens(ClassId, Action),
     /// An upstream's answer by its status; `None` where it broke off.
     Response(ClassId, Option<u16>),
-    /// Requests in flight, by how much they changed.
-    Inflight(ClassId, i64),
-    /// Requests waiting, by how much they changed.
-    Queued(ClassId, i64),
 }
 
 /// Something to measure.
@@ -105,6 +102,8 @@ pub trait Host {
 
     /// Shows `value` to access logs as filter state `wasm.sluice.<field>`.
     fn publish(&self, field: &str, value: &str);
+    /// Shows what a class is up against and may have in flight (`None` = unbounded), over all workers.
+    fn show(&self, class: ClassId, demand: &Demand, limit: Option<u64>);
     /// Counts.
     fn count(&self, event: Event);
     /// Measures.
@@ -112,8 +111,14 @@ pub trait Host {
 
     /// Makes later calls act on `stream`; false where it is gone, and then nothing may be done for it.
     fn act_for(&self, stream: StreamId) -> bool;
-    /// Asks for a wake-up of this worker right after the present callback.
-    fn wake(&self) -> bool;
+    /// Makes this worker known to others: a number that nobody else has, and the queue that wakes it.
+    fn listen(&self) -> Writer;
+    /// Wakes the worker that listens to `queue`, right after the present callback where it is this one.
+    fn wake(&self, queue: u32) -> bool;
+    /// A record that all workers share, and its version.
+    fn read_shared(&self, key: &str) -> Option<(Vec<u8>, u32)>;
+    /// Writes it; false where it has another version by now (`None`: where there is one).
+    fn write_shared(&self, key: &str, record: &[u8], version: Option<u32>) -> bool;
     /// Sets the period of the timer.
     fn tick_every(&self, period: Duration);
 }

@@ -45,6 +45,8 @@ struct Reading {
     doom: Option<Refusal>,
     has_length: bool,
     patience: Option<Duration>,
+    /// Whose turn it takes by its headers; `None` where they have no say in that.
+    key: Option<u64>,
     /// Bytes of the headers as they came, in which Envoy counts the whole request.
     head_bytes: u64,
     received: usize,
@@ -73,7 +75,6 @@ impl Stream {
     /// A slot has become free for it. Its headers and body were made ready before it was parked.
     pub fn release<H: Host>(&mut self, worker: &Worker<H>, now: Time) {
         let State::Parked(claim) = std::mem::replace(&mut self.state, State::Over) else { return };
-        worker.host.count(Event::Queued(claim.class, -1));
         self.run(worker, claim, now);
         worker.host.resume();
     }
@@ -115,21 +116,18 @@ impl Stream {
             State::Reading(_) => self.outcome(worker, Outcome::ClientGone),
             State::Parked(claim) => {
                 self.facts.queue_ms = Some(millis(now.since(claim.arrived)));
-                worker.host.count(Event::Queued(claim.class, -1));
-                worker.engine.borrow_mut().admission.leave(now, claim.ticket, false);
+                worker.leave(now, claim.ticket, false, false);
                 self.outcome(worker, Outcome::ClientGone);
             }
             State::Running(claim, answer) => {
                 answer.close(worker, &claim, now);
-                worker.host.count(Event::Inflight(claim.class, -1));
                 worker.host.measure(claim.class, Measure::DurationMs, millis(now.since(self.began)));
-                worker.engine.borrow_mut().admission.leave(now, claim.ticket, answer.ran_its_course());
+                worker.leave(now, claim.ticket, answer.ran_its_course(), answer.broke_off());
             }
         }
         worker.engine.borrow_mut().intake.release(self.id);
         worker.forget(self.id);
         self.facts.publish(worker);
-        worker.wake_if_ready();
     }
 
     fn run<H: Host>(&mut self, worker: &Worker<H>, claim: Claim, now: Time) {
@@ -137,16 +135,12 @@ impl Stream {
         self.facts.queue_ms = Some(waited);
         worker.engine.borrow_mut().intake.release(self.id);
         worker.host.measure(claim.class, Measure::QueueMs, waited);
-        worker.host.count(Event::Inflight(claim.class, 1));
         self.outcome(worker, Outcome::Admitted);
         self.state = State::Running(claim, Answer::new(now));
     }
 
     /// Refuses the request and lets go of all that it holds.
     fn refuse<H: Host>(&mut self, worker: &Worker<H>, refusal: Refusal, family: Family) -> Flow {
-        if let State::Parked(claim) = &self.state {
-            worker.host.count(Event::Queued(claim.class, -1));
-        }
         self.state = State::Over;
         worker.engine.borrow_mut().intake.release(self.id);
         self.outcome(worker, Outcome::Refused(refusal.reason));

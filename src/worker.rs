@@ -1,4 +1,5 @@
-//! One worker's share of the filter: its engine, the streams it holds, its timer and its wake-ups.
+//! One worker's share of the filter: its engine, the streams it holds, its timer and its wake-ups, and its dealings
+//! with the other workers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -6,10 +7,11 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::core::admission::Leaving;
+use crate::core::admission::{Leaving, PoolId, Request, Writer};
 use crate::core::engine::Engine;
 use crate::core::policy::Policy;
-use crate::core::units::{StreamId, Time};
+use crate::core::refusal::Refusal;
+use crate::core::units::{StreamId, Ticket, Time};
 use crate::host::Host;
 use crate::stream::Stream;
 
@@ -18,6 +20,8 @@ pub const ACTIONS: usize = 32;
 /// The timer while somebody waits, and otherwise.
 const BUSY_TICK: Duration = Duration::from_millis(10);
 const IDLE_TICK: Duration = Duration::from_millis(250);
+/// Each failed try to write a record means that another worker has written it; so many in a row do not happen.
+const TRIES: usize = 1000;
 
 /// Whether Envoy holds a request's headers until its body has been read, as the filter needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,15 @@ pub enum HeaderHold {
     Missing,
 }
 
+/// What became of a request that asked for a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admitted {
+    /// It has one.
+    Now(Ticket),
+    /// It waits in line.
+    Later(Ticket),
+}
+
 /// One worker under one policy.
 pub struct Worker<H> {
     /// The way to the host.
@@ -38,28 +51,35 @@ pub struct Worker<H> {
     pub engine: RefCell<Engine>,
     /// What is known of Envoy's settings.
     pub header_hold: Cell<HeaderHold>,
+    /// Who this worker is to the others; `None` before its first request.
+    writer: Cell<Option<Writer>>,
     streams: RefCell<HashMap<StreamId, Rc<RefCell<Stream>>>>,
     woken: Cell<bool>,
     busy: Cell<bool>,
 }
 
 impl<H: Host> Worker<H> {
-    /// A worker that has seen nothing yet.
+    /// A worker that has seen nothing yet. Until its first request it only looks on: that is all that the VM on
+    /// Envoy's main thread ever does.
     pub fn new(host: H, policy: Rc<Policy>) -> Worker<H> {
         let now = host.now();
+        host.tick_every(IDLE_TICK);
         Worker {
             host,
             engine: RefCell::new(Engine::new(policy, now)),
             header_hold: Cell::new(HeaderHold::Unknown),
+            writer: Cell::new(None),
             streams: RefCell::default(),
             woken: Cell::new(false),
             busy: Cell::new(false),
         }
     }
 
-    /// The first request has come: the timer starts.
+    /// A request has come: this is a worker, and others have to know of it.
     pub fn start(&self) {
-        self.host.tick_every(IDLE_TICK);
+        if self.writer.get().is_none() {
+            self.writer.set(Some(self.host.listen()));
+        }
     }
 
     /// Keeps a stream at hand for the timer and for wake-ups, until [`Worker::forget`].
@@ -72,9 +92,46 @@ impl<H: Host> Worker<H> {
         self.streams.borrow_mut().remove(&id);
     }
 
+    /// Finds a slot or a place in line for a request, or refuses it.
+    pub fn admit(&self, now: Time, request: Request) -> Result<Admitted, Refusal> {
+        let entered = self.engine.borrow_mut().admission.enter(now, request);
+        let settled = entered.and_then(|(ticket, pool)| {
+            let admitted = self.settle(now, pool, Some(ticket), true)?;
+            Some(if admitted { Admitted::Now(ticket) } else { Admitted::Later(ticket) })
+        });
+        match settled {
+            Some(Admitted::Later(ticket)) => {
+                self.watch();
+                Ok(Admitted::Later(ticket))
+            }
+            Some(admitted) => Ok(admitted),
+            None => {
+                if let Some((ticket, _)) = entered {
+                    self.engine.borrow_mut().admission.leave(now, ticket, false, false);
+                }
+                Err(self.engine.borrow().queue_full(now, request.stream, request.class))
+            }
+        }
+    }
+
+    /// A request ends; see `Admission::leave`.
+    pub fn leave(&self, now: Time, ticket: Ticket, served: bool, broken: bool) {
+        let pool = self.engine.borrow_mut().admission.leave(now, ticket, served, broken);
+        if let Some(pool) = pool {
+            self.settle(now, pool, None, true);
+        }
+        if self.engine.borrow().admission.is_waiting() {
+            self.watch();
+        }
+    }
+
     /// The timer.
     pub fn on_tick(&self) {
         let now = self.host.now();
+        if self.writer.get().is_none() {
+            self.observe(now);
+            return;
+        }
         self.look_for_header_hold();
         self.turn(now);
         if self.busy.get() && !self.engine.borrow().admission.is_waiting() {
@@ -83,31 +140,31 @@ impl<H: Host> Worker<H> {
         }
     }
 
-    /// The wake-up asked for by [`Worker::wake_if_ready`].
+    /// A wake-up, by this worker itself or by one that has given something to it.
     pub fn on_wake(&self) {
         self.woken.set(false);
         self.turn(self.host.now());
     }
 
-    /// A request waits: its deadline is to be watched closely.
-    pub fn watch(&self) {
+    /// Time has to be watched closely.
+    fn watch(&self) {
         if !self.busy.replace(true) {
             self.host.tick_every(BUSY_TICK);
         }
     }
 
-    /// Something has ended: asks for a wake-up where somebody can go on now. Nobody is let go on from here, since the
-    /// end of one stream may be the end of its siblings too, one by one.
-    pub fn wake_if_ready(&self) {
-        if !self.woken.get() && self.engine.borrow().admission.has_ready() {
-            self.woken.set(self.host.wake());
+    /// Nobody is let go on from where slots are given back, since the end of one stream may be the end of its siblings
+    /// too, one by one: what has to be done is done in a callback of its own.
+    fn wake_self(&self) {
+        if let Some(writer) = self.writer.get().filter(|_| !self.woken.get()) {
+            self.woken.set(self.host.wake(writer.queue));
         }
     }
 
     /// Refuses who has waited too long, lets go on who can; a bounded number, the rest in the next callback.
     fn turn(&self, now: Time) {
         let mut left = ACTIONS;
-        let late = self.engine.borrow_mut().admission.expire(now, left);
+        let (late, changed) = self.engine.borrow_mut().admission.expire(now, left);
         left -= late.len();
         for leaving in late {
             self.act(leaving.stream, |stream| stream.waited_in_vain(self, now));
@@ -117,10 +174,11 @@ impl<H: Host> Worker<H> {
         for id in slow {
             self.act(id, |stream| stream.body_overdue(self));
         }
-        let ready = self.engine.borrow_mut().admission.dispatch(left);
+        self.settle_all(now, changed);
+        let ready = self.engine.borrow_mut().admission.take_ready(left);
         for Leaving { ticket, stream } in ready {
             if !self.act(stream, |stream| stream.release(self, now)) {
-                self.engine.borrow_mut().admission.leave(now, ticket, false);
+                self.leave(now, ticket, false, false);
             }
         }
         let more = {
@@ -129,8 +187,60 @@ impl<H: Host> Worker<H> {
                 || engine.admission.has_overdue(now)
                 || engine.intake.has_overdue(now)
         };
-        if more && !self.woken.get() {
-            self.woken.set(self.host.wake());
+        if more {
+            self.wake_self();
+        }
+    }
+
+    /// Settles the pools whose truth has `changed` here, and looks at the others where somebody waits.
+    fn settle_all(&self, now: Time, mut changed: std::collections::BTreeSet<PoolId>) {
+        changed.extend(self.engine.borrow_mut().admission.end_lingering(now));
+        for pool in &changed {
+            self.settle(now, *pool, None, true);
+        }
+        let unsettled = self.engine.borrow().admission.unsettled(now);
+        for pool in unsettled.into_iter().filter(|pool| !changed.contains(pool)) {
+            self.settle(now, pool, None, false);
+        }
+    }
+
+    /// Settles one pool with the other workers: whether the request that arrives may go on, `None` where it finds no
+    /// place. `changed` tells that this worker's truth has changed.
+    fn settle(&self, now: Time, pool: PoolId, arriving: Option<Ticket>, changed: bool) -> Option<bool> {
+        let writer = self.writer.get()?;
+        let key = self.engine.borrow().admission.record_key(pool)?;
+        for _ in 0..TRIES {
+            let (found, version) = self.host.read_shared(&key).unzip();
+            let settlement =
+                self.engine.borrow().admission.propose(now, writer, pool, found.as_deref(), arriving);
+            let due = settlement.is_due(changed);
+            if due && !self.host.write_shared(&key, &settlement.record, version) {
+                continue;
+            }
+            if due {
+                for queue in &settlement.wake {
+                    self.host.wake(*queue);
+                }
+            }
+            let admitted = self.engine.borrow_mut().admission.commit(now, settlement, due);
+            if self.engine.borrow().admission.has_ready() {
+                self.wake_self();
+            }
+            return due.then_some(admitted);
+        }
+        None
+    }
+
+    /// Shows the state of all workers. Done where no request ever comes, since that VM does not fail over one.
+    fn observe(&self, now: Time) {
+        let pools = self.engine.borrow().admission.pools();
+        for pool in pools {
+            let Some(key) = self.engine.borrow().admission.record_key(pool) else { continue };
+            let found = self.host.read_shared(&key).map(|(record, _)| record);
+            let observed = self.engine.borrow().admission.observe(now, pool, found.as_deref());
+            for (class, demand, limit) in observed {
+                self.host.show(class, &demand, limit);
+            }
         }
     }
 

@@ -63,7 +63,10 @@ mod tests {
             name: name.to_owned(),
             at_most,
             models: models.iter().map(|model| (*model).to_owned()).collect(),
+            pool: None,
             concurrency: None,
+            concurrency_tokens: None,
+            reserved: 0,
             queue: Queue {
                 capacity: 1,
                 timeout,
@@ -93,6 +96,8 @@ mod tests {
         Policy {
             backend: Backend::Vllm,
             limits,
+            pools: Vec::new(),
+            fairness: None,
             classes,
             domain: "default".to_owned(),
             response_headers: true,

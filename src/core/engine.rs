@@ -1,18 +1,18 @@
 //! The order of things: from headers and bytes to a verdict. The only file that knows it.
 
 use std::rc::Rc;
-use std::time::Duration;
 
-use crate::core::admission::{Admission, Arrival};
+use crate::core::admission::Admission;
 use crate::core::body::{self, BadBody, Dialect, Prefix, Size, dialect};
 use crate::core::clamp::{Action, ClampRefusal, PromptUnit, clamp};
 use crate::core::classify::classify;
+use crate::core::fairness;
 use crate::core::head::Head;
 use crate::core::intake::Intake;
 use crate::core::paths::Table;
 use crate::core::policy::{Class, Policy};
 use crate::core::refusal::{Reason, Refusal};
-use crate::core::units::{ClassId, StreamId, Ticket, Time};
+use crate::core::units::{ClassId, StreamId, Time};
 
 /// What is to become of a request by its headers alone.
 #[derive(Debug)]
@@ -37,6 +37,10 @@ pub struct Judged {
     pub prompt: Size,
     /// The output limit in force, in tokens.
     pub max_tokens: u64,
+    /// What it weighs in token budgets: prompt and all of its output, estimated.
+    pub tokens: u64,
+    /// Whose turn it takes by its body; `None` where the body has no say in that.
+    pub key: Option<u64>,
     /// What was done to the output limit.
     pub action: Action,
     /// Whether a streamed answer is asked for.
@@ -63,7 +67,7 @@ impl Engine {
         let paths =
             dialect::ALL.iter().flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, *dialect)));
         Engine {
-            admission: Admission::new(&policy.classes, now),
+            admission: Admission::new(&policy, now),
             intake: Intake::new(policy.limits.buffered_bytes, policy.limits.body_timeout),
             guarded: Table::new(paths),
             policy,
@@ -89,40 +93,26 @@ impl Engine {
     /// Decides by a whole body.
     pub fn judge(&self, dialect: &Dialect, body: &[u8]) -> Result<Judged, Refusal> {
         let view = body::read(dialect, body).map_err(unreadable)?;
+        let key = fairness::body_key(self.policy.fairness.as_ref(), &view).map_err(unreadable)?;
         let clamped = clamp(&view, &self.policy.limits).map_err(over_limit)?;
         let output = clamped.max_tokens.saturating_mul(view.sequences);
         Ok(Judged {
             class: classify(&self.policy, clamped.prompt.chars, clamped.prompt.tokens, output, view.model),
             prompt: clamped.prompt,
             max_tokens: clamped.max_tokens,
+            tokens: clamped.prompt.tokens.saturating_add(output),
+            key,
             action: clamped.action,
             stream: view.stream,
             edit: clamped.prefix,
         })
     }
 
-    /// Finds a slot or a place in line for a judged request.
-    pub fn arrive(
-        &mut self,
-        now: Time,
-        stream: StreamId,
-        class: ClassId,
-        patience: Option<Duration>,
-    ) -> Result<(Ticket, bool), Refusal> {
-        match self.admission.arrive(now, stream, class, patience) {
-            Arrival::Admitted(ticket) => Ok((ticket, true)),
-            Arrival::Parked(ticket) => Ok((ticket, false)),
-            Arrival::Full => {
-                let status = self.class(class).map_or(429, |class| class.queue.overflow_status);
-                let message = "no free slot and no place in the queue of this class; try again later";
-                Err(self.later(
-                    now,
-                    stream,
-                    Some(class),
-                    Refusal::new(Reason::QueueFull, message).status(status),
-                ))
-            }
-        }
+    /// The refusal of a request for which there is neither a slot nor a place in line.
+    pub fn queue_full(&self, now: Time, stream: StreamId, class: ClassId) -> Refusal {
+        let status = self.class(class).map_or(429, |class| class.queue.overflow_status);
+        let message = "no free slot and no place in the queue of this class; try again later";
+        self.later(now, stream, Some(class), Refusal::new(Reason::QueueFull, message).status(status))
     }
 
     /// The refusal of a request that has waited in vain.

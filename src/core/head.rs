@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use super::fairness::{self, NOBODY};
+
 /// The prefix of the headers that are ours alone: clients' and upstreams' are removed.
 pub const OURS: &[u8] = b"x-sluice-";
 
 /// A request's headers as far as they decide anything.
 #[derive(Debug, Default)]
-pub struct Head {
+pub struct Head<'p> {
     /// Whether the method is POST.
     pub post: bool,
     /// Whether the stream asks for another protocol: an upgrade other than `h2c`, or an extended CONNECT.
@@ -24,6 +26,10 @@ pub struct Head {
     pub foreign: bool,
     /// How long the client would wait in a queue, as it wrote it.
     pub queue_timeout: Option<Vec<u8>>,
+    /// The name of the header whose value says whose turn the request takes, if one does.
+    fair_by: Option<&'p str>,
+    /// What it said: the first value counts.
+    fair_key: Option<u64>,
     /// The names of headers of ours that the client sent.
     pub ours: Vec<Vec<u8>>,
     /// Bytes of the names and values that stay, the unit of Envoy's `request.total_size`.
@@ -33,11 +39,19 @@ pub struct Head {
     other_protocol: bool,
 }
 
-impl Head {
+impl<'p> Head<'p> {
+    /// Nothing noted yet; the header named `fair_by` will say whose turn the request takes.
+    pub fn new(fair_by: Option<&'p str>) -> Head<'p> {
+        Head { fair_by, ..Head::default() }
+    }
+
     /// Takes note of one header; the name is in lower case, as Envoy hands it out.
     pub fn note(&mut self, name: &[u8], value: &[u8]) {
         if !name.starts_with(OURS) {
             self.bytes = self.bytes.saturating_add((name.len() + value.len()) as u64);
+        }
+        if self.fair_by.is_some_and(|fair_by| fair_by.as_bytes() == name) {
+            self.fair_key.get_or_insert_with(|| fairness::key(value.iter().copied()));
         }
         match name {
             b":method" => {
@@ -75,6 +89,11 @@ impl Head {
         let text = std::str::from_utf8(self.queue_timeout.as_deref()?).ok()?;
         super::config::duration::parse(text.trim())
     }
+
+    /// The key that stands in the headers; `None` where keys are not made of headers.
+    pub fn fair_key(&self) -> Option<u64> {
+        self.fair_by.map(|_| self.fair_key.unwrap_or(NOBODY))
+    }
 }
 
 /// The comma-separated items of a header value that are not empty.
@@ -97,8 +116,12 @@ fn decimal(value: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn head(headers: &[(&str, &str)]) -> Head {
-        let mut head = Head::default();
+    fn head(headers: &[(&str, &str)]) -> Head<'static> {
+        fair_head(None, headers)
+    }
+
+    fn fair_head(fair_by: Option<&'static str>, headers: &[(&str, &str)]) -> Head<'static> {
+        let mut head = Head::new(fair_by);
         headers.iter().for_each(|(name, value)| head.note(name.as_bytes(), value.as_bytes()));
         head
     }
@@ -134,6 +157,21 @@ mod tests {
         assert_eq!(head.ours, [b"x-sluice-class".to_vec()]);
         assert_eq!(head.bytes, 7 + 4 + 1 + 2, "removed ones do not count");
         assert!(head.post);
+    }
+
+    #[test]
+    fn one_header_says_whose_turn_it_is() {
+        let key = |value: &str| Some(fairness::key(value.bytes()));
+        let by = |name, headers| fair_head(Some(name), headers).fair_key();
+        assert_eq!(head(&[("x-tenant-id", "a")]).fair_key(), None);
+        assert_eq!(
+            by("x-tenant-id", &[("x-tenant", "b"), ("x-tenant-id", "a"), ("x-tenant-id", "c")]),
+            key("a")
+        );
+        assert_eq!(by("content-type", &[("content-type", "text/plain")]), key("text/plain"));
+        for nobody in [&[][..], &[("x-tenant-id", "")], &[("x-tenant", "b")]] {
+            assert_eq!(by("x-tenant-id", nobody), Some(NOBODY));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod clamp;
 pub mod classify;
 pub mod config;
 pub mod engine;
+pub mod fairness;
 pub mod head;
 pub mod intake;
 pub mod paths;

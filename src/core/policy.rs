@@ -1,6 +1,7 @@
 //! The policy as run: what a good configuration compiles to. Only `config` makes one.
 
-use std::fmt;
+mod text;
+
 use std::time::Duration;
 
 /// The model server behind the filter; it decides how a body's fields are read.
@@ -83,6 +84,38 @@ pub struct Slo {
     pub ttft_p99: Option<Duration>,
 }
 
+/// Slots that several classes share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Its name, matching `[a-z][a-z0-9_-]{0,31}`.
+    pub name: String,
+    /// Most requests in flight at once; `None` = unbounded.
+    pub concurrency: Option<usize>,
+    /// Most estimated tokens in flight at once; `None` = unbounded.
+    pub concurrency_tokens: Option<u64>,
+}
+
+/// By what requests of a class take turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fairness {
+    /// The value of this request header, named in lower case.
+    Header(String),
+    /// The body's `user`.
+    User,
+    /// The body's `model`.
+    Model,
+}
+
+impl Fairness {
+    /// The header that keys are made of, if they are made of one.
+    pub fn header(&self) -> Option<&str> {
+        match self {
+            Fairness::Header(name) => Some(name),
+            Fairness::User | Fairness::Model => None,
+        }
+    }
+}
+
 /// One class of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
@@ -92,8 +125,14 @@ pub struct Class {
     pub at_most: AtMost,
     /// Model-name patterns (`*` stands for any run of characters); empty = every model.
     pub models: Vec<String>,
+    /// The pool that it shares; `None` = its slots are its own.
+    pub pool: Option<String>,
     /// Most requests in flight at once; `None` = unbounded.
     pub concurrency: Option<usize>,
+    /// Most estimated tokens (prompt and output) in flight at once; `None` = unbounded.
+    pub concurrency_tokens: Option<u64>,
+    /// Slots of its pool that less urgent classes may not take.
+    pub reserved: usize,
     /// How it waits.
     pub queue: Queue,
     /// Its objective.
@@ -107,67 +146,14 @@ pub struct Policy {
     pub backend: Backend,
     /// Bounds of one request.
     pub limits: Limits,
+    /// Slots that classes share.
+    pub pools: Vec<Pool>,
+    /// By what waiting requests of a class take turns; `None` = by age alone.
+    pub fairness: Option<Fairness>,
     /// The classes in order of urgency; never empty, the last one takes everything.
     pub classes: Vec<Class>,
     /// Filters of one process that name the same domain share their slots.
     pub domain: String,
     /// Whether our own response headers are sent to the client.
     pub response_headers: bool,
-}
-
-/// One line for the log: what is in force.
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Limits { body_bytes, buffered_bytes, body_timeout, max_tokens, default_max_tokens, .. } =
-            self.limits;
-        write!(f, "domain {}, backend {}, classes", self.domain, self.backend)?;
-        for (place, class) in self.classes.iter().enumerate() {
-            write!(f, "{} {class}", if place == 0 { "" } else { "," })?;
-        }
-        write!(
-            f,
-            "; max_tokens {max_tokens} ({}), default {default_max_tokens}",
-            self.limits.over_max_tokens
-        )?;
-        write!(f, ", prompt_chars {}", Bound(self.limits.prompt_chars))?;
-        write!(f, ", prompt_tokens {}", Bound(self.limits.prompt_tokens))?;
-        write!(f, ", sequences {}", self.limits.sequences)?;
-        write!(f, "; body_bytes {body_bytes} within {body_timeout:?}, buffered_bytes {buffered_bytes}")
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Queue { capacity, timeout, .. } = self.queue;
-        write!(f, "{} (concurrency {}, queue {capacity} for {timeout:?})", self.name, Bound(self.concurrency))
-    }
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Backend::Vllm => "vllm",
-        })
-    }
-}
-
-impl fmt::Display for OverMaxTokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OverMaxTokens::Clamp => "clamp",
-            OverMaxTokens::Reject => "reject",
-        })
-    }
-}
-
-/// A bound that may be absent, as text.
-struct Bound<T>(Option<T>);
-
-impl<T: fmt::Display> fmt::Display for Bound<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(value) => value.fmt(f),
-            None => f.write_str("unbounded"),
-        }
-    }
 }

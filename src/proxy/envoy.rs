@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::metrics::Metrics;
 use super::raw::{self, Buffer, Map};
 use super::{map, raw::Failed};
+use crate::core::admission::{Demand, Writer};
 use crate::core::refusal::{Family, Refusal};
 use crate::core::units::{ClassId, StreamId, Time};
 use crate::host::{Event, Host, Measure};
@@ -20,15 +21,6 @@ impl Envoy {
     /// Counts into `metrics`.
     pub fn new(metrics: Metrics) -> Envoy {
         Envoy { metrics, queue: Cell::new(None) }
-    }
-
-    /// Makes this root the receiver of its wake-ups. Not done before the first request, since canary and main-thread
-    /// VMs see none; under a name nobody else has, since the last one to register a name takes it over.
-    pub fn listen(&self) {
-        match raw::register_queue(&format!("sluice.{:016x}", raw::random())) {
-            Ok(token) => self.queue.set(Some(token)),
-            Err(Failed(status)) => log::warn!("no queue for wake-ups (status {status}): the timer has to do"),
-        }
     }
 
     /// Takes all messages out of the queue, if it is ours: one wake-up does for all of them.
@@ -100,6 +92,10 @@ impl Host for Envoy {
         let _ = raw::set_property(&format!("sluice.{field}"), value.as_bytes());
     }
 
+    fn show(&self, class: ClassId, demand: &Demand, limit: Option<u64>) {
+        self.metrics.show(class, demand, limit);
+    }
+
     fn count(&self, event: Event) {
         self.metrics.count(event);
     }
@@ -112,8 +108,26 @@ impl Host for Envoy {
         raw::set_effective_context(stream.0).is_ok()
     }
 
-    fn wake(&self) -> bool {
-        self.queue.get().is_some_and(|token| raw::enqueue(token).is_ok())
+    // Under a name that nobody else has, since the last one to register a name takes it over.
+    fn listen(&self) -> Writer {
+        let uid = raw::random();
+        match raw::register_queue(&format!("sluice.{uid:016x}")) {
+            Ok(token) => self.queue.set(Some(token)),
+            Err(Failed(status)) => log::warn!("no queue for wake-ups (status {status}): the timer has to do"),
+        }
+        Writer { uid, queue: self.queue.get().unwrap_or_default() }
+    }
+
+    fn wake(&self, queue: u32) -> bool {
+        raw::enqueue(queue).is_ok()
+    }
+
+    fn read_shared(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        raw::shared_data(key).ok()
+    }
+
+    fn write_shared(&self, key: &str, record: &[u8], version: Option<u32>) -> bool {
+        raw::set_shared_data(key, record, version.unwrap_or(u32::MAX)).is_ok()
     }
 
     fn tick_every(&self, period: Duration) {

@@ -56,6 +56,8 @@ impl Context for Http {
 
 impl HttpContext for Http {
     fn on_http_request_headers(&mut self, _: usize, ended: bool) -> Action {
+        #[cfg(feature = "trap")]
+        super::trap::obey();
         let action = self.on_request(|stream, worker| stream.on_request_headers(worker, ended));
         if let Some((worker, stream)) = self.at.as_ref().filter(|(_, stream)| stream.borrow().is_held()) {
             worker.keep(self.id, stream);

@@ -1,6 +1,7 @@
 //! The metrics, all defined when the policy is read: no name is ever made from a request.
 
 use super::raw::{self, Metric};
+use crate::core::admission::Demand;
 use crate::core::clamp::Action;
 use crate::core::policy::{Class, Policy};
 use crate::core::refusal::Reason;
@@ -21,6 +22,8 @@ struct ClassMetrics {
     measures: Vec<(Measure, Id)>,
     inflight: Id,
     queued: Id,
+    limit: Id,
+    objectives: Vec<(Id, u64)>,
 }
 
 /// A metric's id in this VM; `None` where the host would not define it, and then it is not counted.
@@ -55,21 +58,16 @@ impl Metrics {
         }
     }
 
-    /// Shows what the policy allows; done by workers only, once they have requests.
-    pub fn show_limits(policy: &Policy) {
-        for class in &policy.classes {
-            let labels = format!("domain.{}.class.{}", policy.domain, class.name);
-            let limit = class.concurrency.map(|limit| limit as u64);
-            let objectives = [("duration_p99", class.slo.duration_p99), ("ttft_p99", class.slo.ttft_p99)];
-            let objectives =
-                objectives.map(|(name, slo)| (format!("sluice.slo_ms.{labels}.slo.{name}"), slo.map(millis)));
-            for (name, value) in [(format!("sluice.limit.{labels}"), limit)].into_iter().chain(objectives) {
-                if let Some(value) = value
-                    && let Some(id) = define(Metric::Gauge, &name)
-                {
-                    let _ = raw::record_metric(id, value);
-                }
-            }
+    /// Shows what a class is up against, over all workers, and what it may have in flight.
+    pub fn show(&self, class: ClassId, demand: &Demand, limit: Option<u64>) {
+        let Some(class) = self.class(class) else { return };
+        set(class.inflight, u64::from(demand.inflight));
+        set(class.queued, u64::from(demand.waiting));
+        if let Some(limit) = limit {
+            set(class.limit, limit);
+        }
+        for (id, value) in &class.objectives {
+            set(*id, *value);
         }
     }
 
@@ -90,8 +88,6 @@ impl Metrics {
                 let code = status.map(|status| status / 100);
                 add(self.class(class).and_then(|class| find(&class.responses, code)), 1);
             }
-            Event::Inflight(class, change) => add(self.class(class).and_then(|class| class.inflight), change),
-            Event::Queued(class, change) => add(self.class(class).and_then(|class| class.queued), change),
         }
     }
 
@@ -108,8 +104,8 @@ impl Metrics {
 }
 
 impl ClassMetrics {
-    fn define(domain: &str, class: &Class) -> ClassMetrics {
-        let class = class.name.as_str();
+    fn define(domain: &str, policy: &Class) -> ClassMetrics {
+        let class = policy.name.as_str();
         let name = |name: &str| format!("sluice.{name}.domain.{domain}.class.{class}");
         // A request that is still in line when Envoy or the host gives up on it has a class, too.
         let after_class = [
@@ -135,6 +131,14 @@ impl ClassMetrics {
                 .into(),
             inflight: define(Metric::Gauge, &name("inflight")),
             queued: define(Metric::Gauge, &name("queued")),
+            limit: define(Metric::Gauge, &name("limit")),
+            objectives: [("duration_p99", policy.slo.duration_p99), ("ttft_p99", policy.slo.ttft_p99)]
+                .into_iter()
+                .filter_map(|(slo, within)| Some((slo, millis(within?))))
+                .map(|(slo, within)| {
+                    (define(Metric::Gauge, &format!("{}.slo.{slo}", name("slo_ms"))), within)
+                })
+                .collect(),
         }
     }
 }
@@ -152,6 +156,12 @@ fn define(kind: Metric, name: &str) -> Id {
 
 fn find<K: PartialEq>(known: &[(K, Id)], key: K) -> Id {
     known.iter().find(|(known, _)| *known == key).and_then(|(_, id)| *id)
+}
+
+fn set(id: Id, value: u64) {
+    if let Some(id) = id {
+        let _ = raw::record_metric(id, value);
+    }
 }
 
 fn add(id: Id, change: i64) {

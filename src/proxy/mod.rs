@@ -6,6 +6,8 @@ mod map;
 mod metrics;
 mod raw;
 mod root;
+#[cfg(feature = "trap")]
+mod trap;
 
 use proxy_wasm::types::LogLevel;
 

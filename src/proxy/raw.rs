@@ -79,6 +79,20 @@ mod imports {
         ) -> u32;
         pub fn proxy_get_property(path: *const u8, len: usize, data: *mut *mut u8, len: *mut usize) -> u32;
         pub fn proxy_set_property(path: *const u8, len: usize, value: *const u8, value_len: usize) -> u32;
+        pub fn proxy_get_shared_data(
+            key: *const u8,
+            key_len: usize,
+            data: *mut *mut u8,
+            len: *mut usize,
+            cas: *mut u32,
+        ) -> u32;
+        pub fn proxy_set_shared_data(
+            key: *const u8,
+            key_len: usize,
+            data: *const u8,
+            len: usize,
+            cas: u32,
+        ) -> u32;
         pub fn proxy_register_shared_queue(name: *const u8, len: usize, token: *mut u32) -> u32;
         pub fn proxy_dequeue_shared_queue(token: u32, data: *mut *mut u8, len: *mut usize) -> u32;
         pub fn proxy_enqueue_shared_queue(token: u32, data: *const u8, len: usize) -> u32;
@@ -197,6 +211,22 @@ pub fn property(path: &str) -> Result<Vec<u8>, Failed> {
 /// Sets filter state `wasm.<name>`.
 pub fn set_property(name: &str, value: &[u8]) -> Done {
     done(unsafe { imports::proxy_set_property(name.as_ptr(), name.len(), value.as_ptr(), value.len()) })
+}
+
+/// A record that all VMs share, and its version.
+pub fn shared_data(key: &str) -> Result<(Vec<u8>, u32), Failed> {
+    let mut version = 0;
+    let record = fetch(|data, len| unsafe {
+        imports::proxy_get_shared_data(key.as_ptr(), key.len(), data, len, &raw mut version)
+    })?;
+    Ok((record, version))
+}
+
+/// Writes a record where it has this version; where there is none yet, with any version but 0.
+pub fn set_shared_data(key: &str, record: &[u8], version: u32) -> Done {
+    done(unsafe {
+        imports::proxy_set_shared_data(key.as_ptr(), key.len(), record.as_ptr(), record.len(), version)
+    })
 }
 
 /// Makes this VM's root the receiver of a queue: its token.

@@ -1,6 +1,5 @@
 //! The root context: one a configuration and worker, plus those of the canary and main-thread VMs, which see no request.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use log::LevelFilter;
@@ -19,7 +18,6 @@ use crate::worker::Worker;
 #[derive(Default)]
 pub struct Root {
     worker: Option<Rc<Worker<Envoy>>>,
-    started: Cell<bool>,
 }
 
 impl Context for Root {}
@@ -37,7 +35,6 @@ impl RootContext for Root {
                 log::info!("policy in force: {policy}");
                 let metrics = Metrics::define(&policy);
                 self.worker = Some(Rc::new(Worker::new(Envoy::new(metrics), Rc::new(policy))));
-                self.started.set(false);
                 true
             }
             Err(mistakes) => {
@@ -54,10 +51,8 @@ impl RootContext for Root {
     fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
         // Envoy makes no stream before it has accepted a configuration; without one there is nothing to apply.
         let worker = self.worker.as_ref().map(Rc::clone);
-        if let Some(worker) = worker.as_ref().filter(|_| !self.started.replace(true)) {
-            worker.host.listen();
+        if let Some(worker) = &worker {
             worker.start();
-            Metrics::show_limits(&worker.engine.borrow().policy);
         }
         Some(Box::new(Http::new(StreamId(id), worker)))
     }

@@ -51,6 +51,11 @@ impl Answer {
         self.whole && self.status.is_some_and(|status| status < 500)
     }
 
+    /// Whether it ended before it was whole, so that the model server may still be at it.
+    pub fn broke_off(&self) -> bool {
+        !self.whole
+    }
+
     /// Counts and measures it at its end.
     pub fn close<H: Host>(&self, worker: &Worker<H>, claim: &Claim, now: Time) {
         worker.host.count(Event::Response(claim.class, self.status.filter(|_| self.whole)));

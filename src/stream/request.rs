@@ -1,18 +1,24 @@
 //! The way in: headers held, body read and judged, headers and body made ready to go on.
 
+use std::rc::Rc;
+
 use super::{Claim, Reading, State, Stream, header_hold_missing};
+use crate::core::admission::Request;
 use crate::core::body::Dialect;
 use crate::core::engine::{Gate, Judged};
 use crate::core::head::Head;
+use crate::core::policy::Fairness;
 use crate::core::refusal::{Reason, Refusal};
 use crate::core::units::Time;
 use crate::host::{Event, Flow, Host, Measure};
-use crate::worker::{HeaderHold, Worker};
+use crate::worker::{Admitted, HeaderHold, Worker};
 
 impl Stream {
     /// The request's headers; `ended` tells that nothing follows.
     pub fn on_request_headers<H: Host>(&mut self, worker: &Worker<H>, ended: bool) -> Flow {
-        let mut head = Head::default();
+        // Held on to, since the host is called with the head open, and no borrow may live across such a call.
+        let policy = Rc::clone(&worker.engine.borrow().policy);
+        let mut head = Head::new(policy.fairness.as_ref().and_then(Fairness::header));
         worker.host.request_headers(&mut |name, value| head.note(name, value));
         for name in &head.ours {
             worker.host.remove_request_header(name);
@@ -73,6 +79,7 @@ impl Stream {
             doom,
             has_length: head.has_length,
             patience: head.patience(),
+            key: head.fair_key(),
             head_bytes: head.bytes,
             received: 0,
         });
@@ -87,6 +94,7 @@ impl Stream {
         }
         let (dialect, has_length, patience, size) =
             (reading.dialect, reading.has_length, reading.patience, reading.received);
+        let key = reading.key;
         let body = if size == 0 { Some(Vec::new()) } else { worker.host.request_body(size) };
         let Some(body) = body else {
             return self.refuse(worker, unworkable("read the body"), dialect.family);
@@ -98,13 +106,20 @@ impl Stream {
             Err(refusal) => return self.refuse(worker, refusal, dialect.family),
         };
         self.facts.judged(&judged);
-        let arrival = worker.engine.borrow_mut().arrive(now, self.id, judged.class, patience);
-        let (ticket, admitted) = match arrival {
-            Ok(place) => place,
+        let request = Request {
+            stream: self.id,
+            class: judged.class,
+            tokens: judged.tokens,
+            key: key.or(judged.key),
+            patience,
+        };
+        let admitted = match worker.admit(now, request) {
+            Ok(admitted) => admitted,
             Err(refusal) => return self.refuse(worker, refusal, dialect.family),
         };
+        let (Admitted::Now(ticket) | Admitted::Later(ticket)) = admitted;
         let Some(size) = rewrite(worker, &judged, size, has_length) else {
-            worker.engine.borrow_mut().admission.leave(now, ticket, false);
+            worker.leave(now, ticket, false, false);
             return self.refuse(worker, unworkable("change headers and body"), dialect.family);
         };
         worker.host.count(Event::MaxTokens(judged.class, judged.action));
@@ -118,14 +133,12 @@ impl Stream {
             action: judged.action,
             streamed: judged.stream,
         };
-        if admitted {
+        if admitted == Admitted::Now(ticket) {
             self.run(worker, claim, now);
             return Flow::Continue;
         }
         worker.engine.borrow_mut().intake.complete(self.id, size);
-        worker.host.count(Event::Queued(claim.class, 1));
         self.state = State::Parked(claim);
-        worker.watch();
         Flow::Hold
     }
 }

@@ -3,7 +3,7 @@
 use super::{State, Stream, answer};
 use crate::core::head::OURS;
 use crate::core::refusal::Reason;
-use crate::host::{Event, Host, Outcome};
+use crate::host::{Host, Outcome};
 use crate::worker::Worker;
 
 impl Stream {
@@ -54,8 +54,7 @@ impl Stream {
             _ => Reason::BodyTimeout,
         };
         if let State::Parked(claim) = std::mem::replace(&mut self.state, State::Over) {
-            worker.host.count(Event::Queued(claim.class, -1));
-            worker.engine.borrow_mut().admission.leave(now, claim.ticket, false);
+            worker.leave(now, claim.ticket, false, false);
         }
         worker.engine.borrow_mut().intake.release(self.id);
         self.outcome(worker, Outcome::Refused(reason));

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 mod anything;
+mod pools;
 mod reference;
 mod refused;
 
 use serde_json::{Value, json};
 use sluice::core::config::{self, Mistakes};
-use sluice::core::policy::{AtMost, Backend, Class, Limits, OverMaxTokens, Policy, Queue, Slo};
+use sluice::core::policy::{AtMost, Backend, Class, Fairness, Limits, OverMaxTokens, Policy, Queue, Slo};
 
 fn parse(json: &Value) -> Result<Policy, Mistakes> {
     config::parse(json.to_string().as_bytes())
@@ -28,9 +29,15 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A policy of two classes with a value put at a path of [`config::keys`]; `[]` stands for the second class.
+/// A policy of two classes, and of a pool for each where the path is one of pools, with a value put at a path of
+/// [`config::keys`]; `[]` stands for the second class or pool.
 fn with(path: &str, value: Value) -> Value {
     let mut policy = json!({"classes": [{"name": "a", "at_most": {"prompt_chars": 5}}, {"name": "b"}]});
+    if path.starts_with("pools[]") {
+        policy["pools"] = json!([{"name": "p", "concurrency": 4}, {"name": "q", "concurrency": 4, "concurrency_tokens": 9}]);
+        policy["classes"][0]["pool"] = json!("p");
+        policy["classes"][1]["pool"] = json!("q");
+    }
     let mut at = &mut policy;
     for key in path.split('.') {
         at = match key.strip_suffix("[]") {
@@ -67,12 +74,17 @@ fn nothing_is_the_default_policy() {
             media_tokens: 1000,
             bytes_per_token: 4.0,
         },
+        pools: vec![],
+        fairness: None,
         classes: vec![
             Class {
                 name: "short".into(),
                 at_most: AtMost { prompt_chars: Some(2000), prompt_tokens: None, max_tokens: Some(256) },
                 models: vec![],
+                pool: None,
                 concurrency: Some(64),
+                concurrency_tokens: None,
+                reserved: 0,
                 queue: queue(256, 5, None),
                 slo: Slo::default(),
             },
@@ -80,7 +92,10 @@ fn nothing_is_the_default_policy() {
                 name: "long".into(),
                 at_most: AtMost::default(),
                 models: vec![],
+                pool: None,
                 concurrency: Some(16),
+                concurrency_tokens: None,
+                reserved: 0,
                 queue: queue(64, 30, Some(secs(15))),
                 slo: Slo::default(),
             },
@@ -124,11 +139,12 @@ fn every_key_is_kept() {
             "prompt_tokens": 8000.0, "max_tokens": 100, "default_max_tokens": 50.0, "over_max_tokens": "reject",
             "sequences": 8, "background": true, "media_tokens": 0, "bytes_per_token": 3
         },
-        "pools": [], "policies": {}, "endpoints": [], "unlisted_posts": "pass", "bypass": null, "fairness": null,
+        "pools": [{"name": "gpu", "concurrency": 8.0, "concurrency_tokens": 9000.0}],
+        "policies": {}, "endpoints": [], "unlisted_posts": "pass", "bypass": null, "fairness": {"key": "body:user"},
         "enforce_percent": 100.0, "usage": true, "domain": "gpu-1_a", "response_headers": false,
         "classes": [
-            {"name": "a", "at_most": {"prompt_chars": null, "prompt_tokens": 5.0, "max_tokens": 6}, "pool": null,
-             "concurrency": 3.0, "concurrency_tokens": null, "reserved": 0.0, "models": ["x", "y*"],
+            {"name": "a", "at_most": {"prompt_chars": null, "prompt_tokens": 5.0, "max_tokens": 6}, "pool": "gpu",
+             "concurrency": 3.0, "concurrency_tokens": 4e3, "reserved": 2.0, "models": ["x", "y*"],
              "slo": {"duration_p99": "10s", "ttft_p99": "250ms"}},
             {"name": "b", "concurrency": null, "queue": {"capacity": 0, "timeout": "1m", "overflow_status": 503.0,
              "timeout_status": 429, "promote_after": "10s"}},
@@ -142,7 +158,12 @@ fn every_key_is_kept() {
     assert_eq!((sequences, background), (8, true));
     assert_eq!((policy.limits.media_tokens, policy.limits.bytes_per_token), (0, 3.0));
     assert_eq!((policy.domain.as_str(), policy.response_headers), ("gpu-1_a", false));
+    let [gpu] = policy.pools.as_slice() else { panic!("{policy}") };
+    assert_eq!((gpu.name.as_str(), gpu.concurrency, gpu.concurrency_tokens), ("gpu", Some(8), Some(9000)));
+    assert_eq!(policy.fairness, Some(Fairness::User));
     let [a, b] = policy.classes.as_slice() else { panic!("{policy}") };
+    assert_eq!((a.pool.as_deref(), a.concurrency_tokens, a.reserved), (Some("gpu"), Some(4000), 2));
+    assert_eq!((b.pool.as_deref(), b.concurrency_tokens, b.reserved), (None, None, 0));
     assert_eq!(a.at_most, AtMost { prompt_chars: None, prompt_tokens: Some(5), max_tokens: Some(6) });
     assert_eq!(a.slo, Slo { duration_p99: Some(secs(10)), ttft_p99: Some(Duration::from_millis(250)) });
     assert_eq!((a.concurrency, a.models.len(), b.concurrency), (Some(3), 2, None));

@@ -171,20 +171,15 @@ fn text_that_is_no_json_is_one_mistake_with_its_place() {
 #[test]
 fn what_comes_later_is_refused_by_name() {
     for (path, value) in [
-        ("pools", json!([{"name": "gpu", "concurrency": 64}])),
         ("policies", json!({"b": {}})),
         ("endpoints", json!([{"path": "/x", "dialect": "prompt"}])),
         ("unlisted_posts", json!("reject")),
         ("bypass", json!({"keys": ["secret"]})),
-        ("fairness", json!({"key": "header:x-tenant-id"})),
         ("enforce_percent", json!(0)),
         ("usage", json!(false)),
         ("backend", json!("sglang")),
         ("backend", json!("openai")),
         ("limits.bytes_per_token", json!("auto")),
-        ("classes[].pool", json!("gpu")),
-        ("classes[].concurrency_tokens", json!(100_000)),
-        ("classes[].reserved", json!(4)),
     ] {
         let text = lines(&with(path, value.clone()).to_string());
         assert_eq!(text.len(), 1, "{text:?}");
@@ -197,9 +192,9 @@ fn what_comes_later_is_refused_by_name() {
 #[test]
 fn all_mistakes_at_once_in_the_order_of_the_policy() {
     let text = lines(
-        r#"{"domain": "", "limit": {}, "fairness": {"key": "body:user"},
+        r#"{"domain": "", "limit": {}, "fairness": {"key": "body:name"}, "pools": [{"name": "gpu"}],
             "limits": {"max_tokens": 0, "sequences": "8", "bodybytes": 5},
-            "classes": [{"nam": "a", "queue": {"timeout": "soon", "capacity": -1}},
+            "classes": [{"nam": "a", "pool": "gp", "queue": {"timeout": "soon", "capacity": -1}},
                         {"name": "b", "at_most": {"prompt_chars": 7}, "concurrency": 1.5}, 7]}"#,
     );
     let paths: Vec<_> = text.iter().filter_map(|line| line.split_once(": ")).map(|(path, _)| path).collect();
@@ -209,6 +204,7 @@ fn all_mistakes_at_once_in_the_order_of_the_policy() {
             "limits.max_tokens",
             "limits.sequences",
             "limits.bodybytes",
+            "pools[0]",
             "classes[0].name",
             "classes[0].queue.capacity",
             "classes[0].queue.timeout",
@@ -216,7 +212,8 @@ fn all_mistakes_at_once_in_the_order_of_the_policy() {
             "classes[1].concurrency",
             "classes[2]",
             "classes[0]",
-            "fairness",
+            "classes[0].pool",
+            "fairness.key",
             "domain",
             "limit",
         ],

@@ -2,60 +2,78 @@
 
 use std::time::Duration;
 
+use super::ledger::Demand;
 use crate::core::units::Time;
 
-/// Over how long the rate is averaged.
-const WINDOW: Duration = Duration::from_secs(10);
+/// Over how much busy time the rate is averaged.
+const WINDOW: Duration = Duration::from_secs(20);
 /// Below so many answers in the window there is no rate to speak of.
 const TOO_FEW: f64 = 0.5;
-/// The advice while no answer has been seen; it grows by the time since the last one.
+/// The advice where nothing is known; it grows by the time for which nothing has come.
 const UNKNOWN: Duration = Duration::from_secs(5);
 /// SDKs obey the advice exactly: 0 makes one of them spin, and over a minute some give up.
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(60);
 
-/// Answers that ran their course, as an exponentially decaying count.
-#[derive(Clone, Debug)]
+/// One worker's answers that ran their course, against the time in which it had requests in flight. Both decay alike,
+/// so that the rate is that of the last busy time, however long ago.
+#[derive(Clone, Debug, Default)]
 pub struct DrainRate {
     answers: f64,
+    busy_seconds: f64,
+    busy: bool,
     seen: Time,
-    /// The last answer, or when counting began.
-    last: Time,
+    /// Since when nothing has come: the last answer, or the end of idleness where that is later.
+    since: Time,
 }
 
 impl DrainRate {
-    /// Nothing counted yet.
-    pub fn new(now: Time) -> DrainRate {
-        DrainRate { answers: 0.0, seen: now, last: now }
+    /// Takes note of whether requests are in flight from `now` on.
+    pub fn note(&mut self, now: Time, busy: bool) {
+        let passed = now.since(self.seen).as_secs_f64();
+        let decay = (-passed / WINDOW.as_secs_f64()).exp();
+        self.answers *= decay;
+        self.busy_seconds *= decay;
+        if self.busy {
+            self.busy_seconds += WINDOW.as_secs_f64() * (1.0 - decay);
+        } else if busy {
+            self.since = now;
+        }
+        self.busy = busy;
+        self.seen = now;
     }
 
     /// Counts one answer below 500 that ran its course; others say nothing about how fast work is done.
     pub fn answered(&mut self, now: Time) {
-        self.answers = self.decayed(now) + 1.0;
-        self.seen = now;
-        self.last = now;
+        self.note(now, self.busy);
+        self.answers += 1.0;
+        self.since = now;
     }
 
-    /// When a place behind `ahead` waiting requests will be free: 1 to 60 s, spread by `chance` (any value), since a
-    /// refused burst that obeyed one number would come back as a burst.
-    pub fn retry_after(&self, now: Time, ahead: usize, chance: u64) -> Duration {
-        let answers = self.decayed(now);
-        let wait = if answers < TOO_FEW {
-            UNKNOWN.saturating_add(now.since(self.last))
-        } else {
-            #[expect(clippy::cast_precision_loss, reason = "queue lengths are far below 2^52")]
-            let seconds = (ahead as f64 + 1.0) * WINDOW.as_secs_f64() / answers;
-            Duration::from_secs_f64(seconds.min(MOST.as_secs_f64()))
-        };
-        let wait = wait.clamp(LEAST, MOST);
-        let spread = (wait / 2).max(LEAST);
-        let share = Duration::from_nanos(chance % u64::try_from(spread.as_nanos()).unwrap_or(1).max(1));
-        if wait + spread > MOST { MOST - share } else { wait + share }
+    /// Answers a second as of the last note; 0 where too few have come to tell.
+    pub fn per_second(&self) -> f64 {
+        if self.answers < TOO_FEW { 0.0 } else { self.answers / self.busy_seconds.max(0.001) }
     }
 
-    fn decayed(&self, now: Time) -> f64 {
-        self.answers * (-now.since(self.seen).as_secs_f64() / WINDOW.as_secs_f64()).exp()
+    /// Since when nothing has come.
+    pub fn since(&self) -> Time {
+        self.since
     }
+}
+
+/// When a newcomer should come back: 1 to 60 s, spread by `chance` (any value), since a refused burst that obeyed one
+/// number would come back as a burst.
+pub fn retry_after(demand: &Demand, now: Time, chance: u64) -> Duration {
+    let wait = if demand.per_second > 0.0 {
+        let seconds = (f64::from(demand.waiting) + 1.0) / demand.per_second;
+        Duration::from_secs_f64(seconds.min(MOST.as_secs_f64()))
+    } else {
+        UNKNOWN.saturating_add(now.since(demand.since))
+    };
+    let wait = wait.clamp(LEAST, MOST);
+    let spread = (wait / 2).max(LEAST);
+    let share = Duration::from_nanos(chance % u64::try_from(spread.as_nanos()).unwrap_or(1).max(1));
+    if wait + spread > MOST { MOST - share } else { wait + share }
 }
 
 #[cfg(test)]
@@ -66,33 +84,49 @@ mod tests {
         Time::default().after(Duration::from_secs_f64(seconds))
     }
 
-    #[test]
-    fn a_steady_drain_predicts_the_wait() {
-        let mut rate = DrainRate::new(at(0.0));
-        for n in 0..600 {
-            rate.answered(at(f64::from(n) / 10.0));
-        }
-        let wait = rate.retry_after(at(60.0), 99, 0).as_secs_f64();
-        assert!((9.0..11.0).contains(&wait), "100 places at 10 a second: {wait}");
+    fn steady(seconds: u32) -> DrainRate {
+        let mut rate = DrainRate::default();
+        rate.note(at(0.0), true);
+        (1..=seconds * 10).for_each(|n| rate.answered(at(f64::from(n) / 10.0)));
+        rate
     }
 
     #[test]
-    fn without_answers_the_advice_grows_to_a_minute() {
-        let rate = DrainRate::new(at(0.0));
-        assert_eq!(rate.retry_after(at(0.0), 8, 0), Duration::from_secs(5));
-        assert_eq!(rate.retry_after(at(20.0), 8, 0), Duration::from_secs(25));
-        assert_eq!(rate.retry_after(at(500.0), 8, 0), Duration::from_secs(60));
+    fn a_steady_drain_is_known_early_and_after_idleness() {
+        for seconds in [2, 20, 100] {
+            let mut rate = steady(seconds);
+            assert!((9.0..11.5).contains(&rate.per_second()), "{seconds} s: {}", rate.per_second());
+            rate.note(at(f64::from(seconds)), false);
+            rate.note(at(f64::from(seconds) + 15.0), true);
+            assert!((9.0..11.5).contains(&rate.per_second()) || seconds == 2, "{}", rate.per_second());
+        }
+    }
+
+    #[test]
+    fn an_outage_is_no_drain() {
+        let mut rate = steady(20);
+        rate.note(at(60.0), true);
+        assert!(rate.per_second() < 2.0, "{}", rate.per_second());
+        rate.note(at(200.0), true);
+        assert_eq!(rate.per_second(), 0.0);
+        assert_eq!(rate.since(), at(20.0));
+    }
+
+    #[test]
+    fn without_answers_the_advice_grows_from_5_to_60_seconds() {
+        let demand = Demand { since: at(100.0), ..Demand::default() };
+        assert_eq!(retry_after(&demand, at(100.0), 0), Duration::from_secs(5));
+        assert_eq!(retry_after(&demand, at(120.0), 0), Duration::from_secs(25));
+        assert_eq!(retry_after(&demand, at(900.0), 0), Duration::from_secs(60));
     }
 
     #[test]
     fn the_advice_is_spread_and_stays_within_a_second_and_a_minute() {
-        for ahead in [0, 1, 10, 1000] {
-            let mut rate = DrainRate::new(at(0.0));
-            rate.answered(at(1.0));
-            let waits: Vec<_> = (0..50u64)
-                .map(|n| rate.retry_after(at(1.0), ahead, n.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
-                .collect();
-            assert!(waits.iter().all(|w| (LEAST..=MOST).contains(w)), "{waits:?}");
+        for waiting in [0, 1, 10, 1000] {
+            let demand = Demand { waiting, per_second: 2.0, ..Demand::default() };
+            let advice = |n: u64| retry_after(&demand, at(1.0), n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let waits: Vec<_> = (0..50).map(advice).collect();
+            assert!(waits.iter().all(|wait| (LEAST..=MOST).contains(wait)), "{waits:?}");
             let (first, last) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
             assert!(*last - *first > Duration::from_millis(500), "{waits:?}");
         }

@@ -1,55 +1,158 @@
-//! The waiting lines: one a class, first in first out, each request with a deadline of its own.
+//! A class's waiting line on one worker: first in first out, or in turns where requests have keys.
 
 use std::collections::BTreeSet;
 
-use crate::core::units::{ClassId, Ticket, Time};
+use hashbrown::HashMap;
 
-/// Requests that wait. Every operation is logarithmic in their number; who leaves is gone at once.
-#[derive(Debug, Default)]
-pub struct Lines {
-    classes: Vec<BTreeSet<Ticket>>,
-    deadlines: BTreeSet<(Time, Ticket)>,
+use crate::core::units::Ticket;
+
+/// Most keys that have turns of their own; the rest share one.
+const KEYS: usize = 1024;
+/// The key of those who have none, and of those that are too many.
+const SHARED: u64 = 0;
+
+/// Where a request stands: requests of one turn go by age, and a key has one request a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    turn: u64,
+    ticket: Ticket,
+    key: u64,
 }
 
-impl Lines {
-    /// Empty lines of `classes` classes.
-    pub fn new(classes: usize) -> Lines {
-        Lines { classes: vec![BTreeSet::new(); classes], deadlines: BTreeSet::new() }
+/// Who waits. Every operation is logarithmic in their number; who leaves is gone at once.
+#[derive(Debug, Default)]
+pub struct Line {
+    order: BTreeSet<Place>,
+    /// The turn of the last one served: no newcomer stands before it.
+    turn: u64,
+    keys: HashMap<u64, Key>,
+}
+
+#[derive(Debug)]
+struct Key {
+    last_turn: u64,
+    waiting: usize,
+}
+
+impl Line {
+    /// Puts a request at the end of the line; with a key, at the end of its key's turns.
+    pub fn push(&mut self, ticket: Ticket, key: Option<u64>) -> Place {
+        let place = match key {
+            None => Place { turn: self.turn, ticket, key: SHARED },
+            Some(key) => {
+                let known = self.keys.contains_key(&key) || self.keys.len() < KEYS;
+                let key = if known { key } else { SHARED };
+                let (turn, waiting) = match self.keys.get(&key) {
+                    Some(known) => (self.turn.max(known.last_turn + 1), known.waiting + 1),
+                    None => (self.turn, 1),
+                };
+                self.keys.insert(key, Key { last_turn: turn, waiting });
+                Place { turn, ticket, key }
+            }
+        };
+        self.order.insert(place);
+        place
     }
 
-    /// Puts a request at the end of its class's line: tickets are given in order of arrival.
-    pub fn push(&mut self, class: ClassId, ticket: Ticket, deadline: Time) {
-        if let Some(line) = self.classes.get_mut(class.index()) {
-            line.insert(ticket);
-            self.deadlines.insert((deadline, ticket));
+    /// Takes a request out because it goes on.
+    pub fn serve(&mut self, place: Place) {
+        if place.turn > self.turn {
+            self.turn = place.turn;
+            self.keys.retain(|_, key| key.waiting > 0 || key.last_turn >= place.turn);
         }
+        self.remove(place);
     }
 
     /// Takes a request out, wherever it stands.
-    pub fn remove(&mut self, class: ClassId, ticket: Ticket, deadline: Time) {
-        if let Some(line) = self.classes.get_mut(class.index()) {
-            line.remove(&ticket);
+    pub fn remove(&mut self, place: Place) {
+        if !self.order.remove(&place) {
+            return;
         }
-        self.deadlines.remove(&(deadline, ticket));
+        let Some(key) = self.keys.get_mut(&place.key) else { return };
+        key.waiting = key.waiting.saturating_sub(1);
+        if key.waiting == 0 {
+            // Who has had the present turn waits for the next one; turns that were never had do not count.
+            key.last_turn = key.last_turn.min(self.turn);
+            if key.last_turn < self.turn || place.turn > self.turn {
+                self.keys.remove(&place.key);
+            }
+        }
     }
 
-    /// The request of `class` that waits longest.
-    pub fn first(&self, class: ClassId) -> Option<Ticket> {
-        self.classes.get(class.index()).and_then(BTreeSet::first).copied()
+    /// Who waits, in the order in which they are to be served.
+    pub fn tickets(&self) -> impl Iterator<Item = Ticket> + '_ {
+        self.order.iter().map(|place| place.ticket)
     }
 
-    /// The request whose deadline comes first, where it has come.
-    pub fn overdue(&self, now: Time) -> Option<Ticket> {
-        self.deadlines.first().filter(|(deadline, _)| *deadline <= now).map(|(_, ticket)| *ticket)
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(line: &Line) -> Vec<u64> {
+        line.tickets().map(|ticket| ticket.0).collect()
     }
 
-    /// Requests of `class` that wait.
-    pub fn len(&self, class: ClassId) -> usize {
-        self.classes.get(class.index()).map_or(0, BTreeSet::len)
+    #[test]
+    fn without_keys_it_is_first_in_first_out() {
+        let mut line = Line::default();
+        let places: Vec<_> = (0..5).map(|n| line.push(Ticket(n), None)).collect();
+        line.remove(places[2]);
+        line.serve(places[0]);
+        line.push(Ticket(5), None);
+        assert_eq!(order(&line), [1, 3, 4, 5]);
     }
 
-    /// Whether nobody waits.
-    pub fn is_empty(&self) -> bool {
-        self.deadlines.is_empty()
+    #[test]
+    fn keys_take_turns_and_a_newcomer_waits_for_one_turn_at_most() {
+        let mut line = Line::default();
+        let mut places: Vec<_> = (0..6).map(|n| line.push(Ticket(n), Some(1))).collect();
+        places.push(line.push(Ticket(6), Some(2)));
+        places.push(line.push(Ticket(7), Some(2)));
+        assert_eq!(order(&line), [0, 6, 1, 7, 2, 3, 4, 5]);
+        for n in [0, 6, 1] {
+            line.serve(places[n]);
+        }
+        line.push(Ticket(8), Some(3));
+        assert_eq!(order(&line), [7, 8, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn keys_beyond_the_bound_share_one_and_none_is_kept_for_nothing() {
+        let mut line = Line::default();
+        let places: Vec<_> = (1..3000).map(|n| line.push(Ticket(n), Some(n))).collect();
+        assert!(line.keys.len() <= KEYS + 1);
+        places.into_iter().for_each(|place| line.serve(place));
+        line.push(Ticket(3000), Some(1));
+        let place = line.push(Ticket(3001), Some(1));
+        line.serve(place);
+        assert_eq!(line.keys.len(), 1);
+    }
+
+    #[test]
+    fn a_key_that_comes_again_and_again_has_one_turn_as_others_do() {
+        let mut line = Line::default();
+        let mut flood: Vec<_> = (0..10).map(|n| line.push(Ticket(n), Some(1))).collect();
+        flood.reverse();
+        let mut served = Vec::new();
+        let mut next = 10;
+        let mut again = line.push(Ticket(next), Some(2));
+        for _ in 0..8 {
+            let first = line.tickets().next().unwrap();
+            served.push(if first == again.ticket { 2 } else { 1 });
+            if first == again.ticket {
+                line.serve(again);
+                next += 1;
+                again = line.push(Ticket(next), Some(2));
+            } else {
+                line.serve(flood.pop().unwrap());
+            }
+        }
+        assert_eq!(served, [1, 2, 1, 2, 1, 2, 1, 2]);
     }
 }

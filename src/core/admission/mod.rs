@@ -1,188 +1,217 @@
-//! Who may go on, who waits and who is refused. Time and streams come as arguments, decisions go out as data.
+//! Who may go on, who waits and who is refused. Time, streams and the ledger's record come as arguments, decisions go
+//! out as data.
 
+mod claims;
 mod drain;
+pub mod ledger;
 mod line;
-mod slots;
+mod pool;
+mod settle;
 
+pub use claims::{Leaving, Request};
+pub use pool::PoolId;
+pub use settle::{Settlement, Writer};
+
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use hashbrown::HashMap;
-
-use crate::core::policy::Class;
-use crate::core::units::{ClassId, StreamId, Ticket, Time};
+use crate::core::policy::Policy;
+use crate::core::units::{ClassId, Ticket, Time};
+use claims::{Claims, Place};
 use drain::DrainRate;
-use line::Lines;
-use slots::Slots;
+pub use ledger::Demand;
+use ledger::{ClassKey, Record};
+use line::Line;
+use pool::Pool;
 
-/// The answer to a request that arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// A slot is its own: go on.
-    Admitted(Ticket),
-    /// It waits in line.
-    Parked(Ticket),
-    /// The line is full.
-    Full,
-}
+/// How long a slot stays taken after a client has left a running request: the model server has not seen it yet.
+const LINGER: Duration = Duration::from_millis(20);
 
-/// A request that leaves the line, to go on or to be refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leaving {
-    /// Its claim.
-    pub ticket: Ticket,
-    /// The stream to act on.
-    pub stream: StreamId,
-}
-
-/// The classes' slots and lines.
+/// One worker's part in the pools of its policy.
 #[derive(Debug)]
 pub struct Admission {
-    slots: Slots,
-    lines: Lines,
-    rates: Vec<DrainRate>,
-    rules: Vec<Rule>,
-    claims: HashMap<Ticket, Claim>,
-    next: u64,
+    pools: Vec<Pool>,
+    classes: Vec<Class>,
+    claims: Claims,
+    /// Who waits until when.
+    deadlines: BTreeSet<(Time, Ticket)>,
+    /// Who has a slot and is not yet told.
+    ready: VecDeque<Ticket>,
+    /// Whose client has left: the slot is given back at that time.
+    lingering: VecDeque<(Time, Ticket)>,
 }
 
+/// One worker's part in a class.
 #[derive(Debug)]
-struct Rule {
-    capacity: usize,
+struct Class {
+    key: ClassKey,
+    pool: PoolId,
     timeout: Duration,
-}
-
-#[derive(Debug)]
-struct Claim {
-    class: ClassId,
-    stream: StreamId,
-    /// When its patience ends; `None` once it holds a slot.
-    waits_until: Option<Time>,
+    line: Line,
+    inflight: u32,
+    tokens: u64,
+    rate: DrainRate,
+    /// What the class was up against, over all workers, when the ledger was last settled.
+    demand: Demand,
 }
 
 impl Admission {
-    /// Free slots and empty lines for `classes`.
-    pub fn new(classes: &[Class], now: Time) -> Admission {
+    /// Nothing in flight, nobody waiting; `now` is the policy's generation.
+    pub fn new(policy: &Policy, now: Time) -> Admission {
+        let (pools, of_class) = pool::pools(policy, now);
+        let class = |(class, pool): (&crate::core::policy::Class, PoolId)| Class {
+            key: ClassKey::of(&class.name),
+            pool,
+            timeout: class.queue.timeout,
+            line: Line::default(),
+            inflight: 0,
+            tokens: 0,
+            rate: DrainRate::default(),
+            demand: Demand::default(),
+        };
         Admission {
-            slots: Slots::new(classes.iter().map(|class| class.concurrency)),
-            lines: Lines::new(classes.len()),
-            rates: vec![DrainRate::new(now); classes.len()],
-            rules: classes
-                .iter()
-                .map(|class| Rule { capacity: class.queue.capacity, timeout: class.queue.timeout })
-                .collect(),
-            claims: HashMap::new(),
-            next: 0,
+            pools,
+            classes: policy.classes.iter().zip(of_class).map(class).collect(),
+            claims: Claims::default(),
+            deadlines: BTreeSet::new(),
+            ready: VecDeque::new(),
+            lingering: VecDeque::new(),
         }
     }
 
-    /// A request of `class` arrives; `patience` can only shorten the class's queue timeout.
-    ///
-    /// A free slot goes to those who wait first: a newcomer takes one only while its line is empty.
-    pub fn arrive(
-        &mut self,
-        now: Time,
-        stream: StreamId,
-        class: ClassId,
-        patience: Option<Duration>,
-    ) -> Arrival {
-        let ticket = Ticket(self.next);
-        let waiting = self.lines.len(class);
-        if waiting == 0 && self.slots.take(class) {
-            self.next += 1;
-            self.claims.insert(ticket, Claim { class, stream, waits_until: None });
-            return Arrival::Admitted(ticket);
-        }
-        let rule = self.rules.get(class.index());
-        let wait = rule.map_or(Duration::ZERO, |rule| patience.map_or(rule.timeout, |p| p.min(rule.timeout)));
-        if rule.is_none_or(|rule| waiting >= rule.capacity) || wait.is_zero() {
-            return Arrival::Full;
-        }
-        self.next += 1;
+    /// A request arrives and stands in line: settle its pool to see whether it may go on. `None` where there is no
+    /// such class.
+    pub fn enter(&mut self, now: Time, request: Request) -> Option<(Ticket, PoolId)> {
+        let class = self.classes.get_mut(request.class.index())?;
+        let wait = request.patience.map_or(class.timeout, |patience| patience.min(class.timeout));
         let deadline = now.after(wait);
-        self.lines.push(class, ticket, deadline);
-        self.claims.insert(ticket, Claim { class, stream, waits_until: Some(deadline) });
-        Arrival::Parked(ticket)
+        let pool = class.pool;
+        let ticket =
+            self.claims.enter(now, &request, deadline, |ticket| class.line.push(ticket, request.key));
+        self.deadlines.insert((deadline, ticket));
+        Some((ticket, pool))
     }
 
-    /// A request ends, wherever it stood: its slot is free or its place in line gone. `served` tells that an answer
-    /// below 500 ran its course. Without effect on a ticket that has already left.
-    pub fn leave(&mut self, now: Time, ticket: Ticket, served: bool) {
-        let Some(claim) = self.claims.remove(&ticket) else { return };
-        match claim.waits_until {
-            Some(deadline) => self.lines.remove(claim.class, ticket, deadline),
-            None => self.slots.give_back(claim.class),
-        }
-        if served && let Some(rate) = self.rates.get_mut(claim.class.index()) {
-            rate.answered(now);
-        }
-    }
-
-    /// Hands free slots to at most `most` waiting requests, the most urgent classes and the oldest requests first.
-    pub fn dispatch(&mut self, most: usize) -> Vec<Leaving> {
-        let mut leaving = Vec::new();
-        for class in self.classes() {
-            while leaving.len() < most
-                && let Some(ticket) = self.lines.first(class)
-                && self.slots.take(class)
-            {
-                let Some(claim) = self.claims.get_mut(&ticket) else {
-                    self.slots.give_back(class);
-                    break;
-                };
-                if let Some(deadline) = claim.waits_until.take() {
-                    self.lines.remove(class, ticket, deadline);
-                }
-                leaving.push(Leaving { ticket, stream: claim.stream });
+    /// A request ends, wherever it stood; the pool that has to be settled. `served` tells that an answer below 500 ran
+    /// its course, `broken` that the model server may not know yet that nobody wants the answer: then the slot is
+    /// given back a little later. Without effect on a ticket that has left.
+    pub fn leave(&mut self, now: Time, ticket: Ticket, served: bool, broken: bool) -> Option<PoolId> {
+        let claim = self.claims.get_mut(ticket)?;
+        let class = self.classes.get_mut(claim.class.index())?;
+        match claim.place {
+            Place::Lingering => return None,
+            Place::Running if broken => {
+                claim.place = Place::Lingering;
+                self.lingering.push_back((now.after(LINGER), ticket));
+                return None;
             }
+            Place::Running if served => class.rate.answered(now),
+            Place::Running | Place::Waiting { .. } => {}
         }
-        leaving
+        let pool = class.pool;
+        self.forget(now, ticket);
+        Some(pool)
     }
 
-    /// Takes at most `most` requests out of the lines whose patience has ended.
-    pub fn expire(&mut self, now: Time, most: usize) -> Vec<Leaving> {
+    /// Takes at most `most` requests out of the lines whose patience has ended; their pools have to be settled.
+    pub fn expire(&mut self, now: Time, most: usize) -> (Vec<Leaving>, BTreeSet<PoolId>) {
+        let (mut leaving, mut pools) = (Vec::new(), BTreeSet::new());
+        while leaving.len() < most
+            && let Some((_, ticket)) = self.deadlines.first().copied().filter(|(until, _)| *until <= now)
+        {
+            leaving.extend(self.claims.leaving(ticket));
+            pools.extend(self.pool_of(ticket));
+            self.forget(now, ticket);
+        }
+        (leaving, pools)
+    }
+
+    /// At most `most` requests that were given a slot and are to be told.
+    pub fn take_ready(&mut self, most: usize) -> Vec<Leaving> {
         let mut leaving = Vec::new();
         while leaving.len() < most
-            && let Some(ticket) = self.lines.overdue(now)
-            && let Some(claim) = self.claims.remove(&ticket)
+            && let Some(ticket) = self.ready.pop_front()
         {
-            if let Some(deadline) = claim.waits_until {
-                self.lines.remove(claim.class, ticket, deadline);
-            }
-            leaving.push(Leaving { ticket, stream: claim.stream });
+            // Who has left in the meantime is not there any more.
+            leaving.extend(self.claims.leaving(ticket));
         }
         leaving
     }
 
-    /// Whether [`Admission::dispatch`] would find something to do.
+    /// Gives back the slots of clients that left long enough ago; the pools that have to be settled.
+    pub fn end_lingering(&mut self, now: Time) -> BTreeSet<PoolId> {
+        let mut pools = BTreeSet::new();
+        while let Some((_, ticket)) = self.lingering.pop_front_if(|(until, _)| *until <= now) {
+            pools.extend(self.pool_of(ticket));
+            self.forget(now, ticket);
+        }
+        pools
+    }
+
+    /// Whether [`Admission::take_ready`] would find something to do.
     pub fn has_ready(&self) -> bool {
-        self.classes().any(|class| self.lines.len(class) > 0 && self.slots.free(class))
+        !self.ready.is_empty()
     }
 
     /// Whether [`Admission::expire`] would find something to do.
     pub fn has_overdue(&self, now: Time) -> bool {
-        self.lines.overdue(now).is_some()
+        self.deadlines.first().is_some_and(|(until, _)| *until <= now)
     }
 
-    /// Whether anybody waits.
+    /// Whether time has to be watched closely: somebody waits, or lingers.
     pub fn is_waiting(&self) -> bool {
-        !self.lines.is_empty()
+        !self.deadlines.is_empty() || !self.lingering.is_empty()
     }
 
     /// When a refused request of `class` should come back; `chance` is any number that differs between requests.
     pub fn retry_after(&self, now: Time, class: ClassId, chance: u64) -> Option<Duration> {
-        let waiting = self.lines.len(class);
-        self.rates.get(class.index()).map(|rate| rate.retry_after(now, waiting, chance))
+        let class = self.classes.get(class.index())?;
+        Some(drain::retry_after(&class.demand, now, chance))
     }
 
-    /// Requests of `class` in flight and waiting.
-    pub fn load(&self, class: ClassId) -> (usize, usize) {
-        (self.slots.inflight(class), self.lines.len(class))
+    /// What each class of `pool` is up against by its record as `found`, and how many it may have in flight.
+    pub fn observe(
+        &self,
+        now: Time,
+        pool: PoolId,
+        found: Option<&[u8]>,
+    ) -> Vec<(ClassId, Demand, Option<u64>)> {
+        let Some(pool) = self.pools.get(pool.0) else { return Vec::new() };
+        let record = found.and_then(Record::decode).unwrap_or_default();
+        let rules = if record.rules.classes.is_empty() { &pool.rules } else { &record.rules };
+        let observed = |class: &ClassId| {
+            let key = self.classes.get(class.index())?.key;
+            let limit = rules.of(key).map_or(u32::MAX, |rule| rule.concurrency).min(rules.concurrency);
+            let limit = (limit != u32::MAX).then_some(u64::from(limit));
+            Some((*class, record.demand(now, key), limit))
+        };
+        pool.classes.iter().filter_map(observed).collect()
     }
 
-    fn classes(&self) -> impl Iterator<Item = ClassId> + use<> {
-        (0..self.rules.len()).filter_map(|n| u8::try_from(n).ok()).map(ClassId)
+    /// All pools.
+    pub fn pools(&self) -> impl Iterator<Item = PoolId> + use<> {
+        (0..self.pools.len()).map(PoolId)
+    }
+
+    fn pool_of(&self, ticket: Ticket) -> Option<PoolId> {
+        let claim = self.claims.get(ticket)?;
+        self.classes.get(claim.class.index()).map(|class| class.pool)
+    }
+
+    /// Takes a request out of everything.
+    fn forget(&mut self, now: Time, ticket: Ticket) {
+        let Some(claim) = self.claims.remove(ticket) else { return };
+        let Some(class) = self.classes.get_mut(claim.class.index()) else { return };
+        match claim.place {
+            Place::Waiting { place, deadline } => {
+                class.line.remove(place);
+                self.deadlines.remove(&(deadline, ticket));
+            }
+            Place::Running | Place::Lingering => {
+                class.inflight = class.inflight.saturating_sub(1);
+                class.tokens = class.tokens.saturating_sub(claim.tokens);
+                class.rate.note(now, class.inflight > 0);
+            }
+        }
     }
 }
-
-#[cfg(test)]
-mod tests;

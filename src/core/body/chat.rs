@@ -17,6 +17,7 @@ static ROOT: Shape = Shape {
     fields: &[
         inside("messages", &MESSAGE),
         field("model", Rule::Model),
+        field("user", Rule::User),
         field("stream", Rule::Stream),
         limit("max_tokens"),
         limit("max_completion_tokens"),

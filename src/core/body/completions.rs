@@ -19,6 +19,7 @@ static ROOT: Shape = Shape {
         field("prompt_embeds", Rule::Embeds),
         text("suffix"),
         field("model", Rule::Model),
+        field("user", Rule::User),
         field("stream", Rule::Stream),
         limit("max_tokens"),
         field("min_tokens", Rule::MinTokens("min_tokens")),

@@ -42,6 +42,7 @@ pub fn read<'a>(dialect: &Dialect, body: &'a [u8]) -> Result<View<'a>, BadBody> 
         sequences_param: if prompts > copies { "prompt" } else { copies_param },
         stream: walk.stream,
         model: walk.model,
+        user: walk.user,
         inject: dialect.inject,
         insertion: walk.insertion,
     })

@@ -1,4 +1,4 @@
-//! Single values of a body: media, limits, `stream`, `model`.
+//! Single values of a body: media, limits, `stream`.
 
 use super::escape::unescape;
 use super::walk::Walk;
@@ -54,16 +54,6 @@ impl Walk<'_> {
                 false
             }
         };
-        Ok(())
-    }
-
-    pub(super) fn model(&mut self) -> Result<(), BadBody> {
-        if self.scanner.token() == Some(b'"') {
-            let name = self.scanner.string()?.inside;
-            self.model = self.scanner.bytes().get(name);
-        } else {
-            self.scanner.value(self.depth())?;
-        }
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod completions;
 pub mod dialect;
 mod escape;
 mod leaf;
+mod name;
 mod number;
 mod prompt;
 mod prompts;
@@ -18,7 +19,7 @@ mod walk;
 use std::ops::Range;
 
 pub use dialect::{Dialect, read};
-pub use escape::unescaped;
+pub use escape::{unescape, unescaped};
 pub use prompt::{Prompt, Size, Weights};
 pub use splice::{Edit, Prefix, splice};
 
@@ -85,6 +86,8 @@ pub struct View<'a> {
     pub stream: bool,
     /// The model's name, still escaped as in the body.
     pub model: Option<&'a [u8]>,
+    /// Who asks, as the client says, still escaped as in the body; what is wrong where that is said twice.
+    pub user: Result<Option<&'a [u8]>, BadBody>,
     /// The field that is injected when no limit is set.
     pub inject: &'static str,
     /// Where it goes.

@@ -38,6 +38,8 @@ pub enum Rule {
     Stream,
     /// The model's name.
     Model,
+    /// Who asks, as the client says. Given twice it spoils the body only for those who read it, which few policies do.
+    User,
 }
 
 /// Members that hold text.

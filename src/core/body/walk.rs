@@ -21,6 +21,7 @@ pub struct Walk<'a> {
     pub(super) copies: (u64, &'static str),
     pub(super) stream: bool,
     pub(super) model: Option<&'a [u8]>,
+    pub(super) user: Result<Option<&'a [u8]>, BadBody>,
     pub(super) insertion: Insertion,
 }
 
@@ -57,6 +58,7 @@ impl<'a> Walk<'a> {
             copies: (1, "n"),
             stream: false,
             model: None,
+            user: Ok(None),
             insertion: Insertion { at: 0, empty: false },
         };
         walk.begin(root)?;
@@ -128,8 +130,11 @@ impl<'a> Walk<'a> {
                 if let Some(key) = self.scanner.member(first)? {
                     match find(shape, &key, self.scanner.bytes()) {
                         None => drop(self.scanner.value(self.open.len())?),
-                        Some((place, _)) if seen >> place & 1 == 1 => {
-                            return Err(self.twice(shape, place, &key));
+                        Some((place, rule)) if seen >> place & 1 == 1 => {
+                            let twice = self.twice(shape, place, &key);
+                            let Rule::User = rule else { return Err(twice) };
+                            self.user = Err(twice);
+                            self.scanner.value(self.open.len())?;
                         }
                         Some((place, rule)) => {
                             frame.kind = Kind::Object(seen | 1 << place);
@@ -170,7 +175,14 @@ impl<'a> Walk<'a> {
                 Ok(())
             }
             Rule::Stream => self.stream(),
-            Rule::Model => self.model(),
+            Rule::Model => {
+                self.model = self.name()?;
+                Ok(())
+            }
+            Rule::User => {
+                self.user = Ok(self.name()?);
+                Ok(())
+            }
         }
     }
 

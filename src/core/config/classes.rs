@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::limits::{MOST, MOST_TOKENS};
 use super::mistakes::Wrong;
-use super::node::{Kind, Node};
+use super::node::Node;
 use super::reader::Reader;
 use super::values::{busy_status, count, name, or_null, patterns, span, whole};
 use crate::core::policy::{AtMost, Class, Queue, Slo};
@@ -57,16 +57,16 @@ fn class(from: &mut Reader, place: usize) -> Class {
     let name = from.require("name", name).unwrap_or_default();
     let at_most = from.object("at_most", at_most);
     let models = from.read("models", Vec::new(), patterns);
-    from.reserved("pool", &Node::Null, Kind::Text);
+    let pool = from.read("pool", None, or_null(self::name));
     let concurrency = from.read("concurrency", None, or_null(count(1..=MOST)));
-    from.reserved("concurrency_tokens", &Node::Null, Kind::Number);
-    from.reserved("reserved", &Node::Number(0.0), Kind::Number);
+    let concurrency_tokens = from.read("concurrency_tokens", None, or_null(whole(1..=MOST_TOKENS)));
+    let reserved = from.read("reserved", 0, count(0..=MOST));
     let queue = from.object("queue", |queue| self::queue(queue, place == 0));
     let slo = from.object("slo", |from| Slo {
         duration_p99: from.read("duration_p99", None, |node| span(node).map(Some)),
         ttft_p99: from.read("ttft_p99", None, |node| span(node).map(Some)),
     });
-    Class { name, at_most, models, concurrency, queue, slo }
+    Class { name, at_most, models, pool, concurrency, concurrency_tokens, reserved, queue, slo }
 }
 
 fn at_most(from: &mut Reader) -> AtMost {

@@ -3,10 +3,12 @@
 
 mod classes;
 pub mod duration;
+mod fairness;
 mod limits;
 mod mistakes;
 mod near;
 mod node;
+mod pools;
 mod reader;
 mod values;
 
@@ -28,8 +30,11 @@ pub fn parse(json: &[u8]) -> Result<Policy, Mistakes> {
 
 /// The path of every key that the parser knows, `[]` for any place in a list: what the reference has to explain.
 pub fn keys() -> Vec<String> {
-    read(b"{}").map(|(_, walk)| walk.known.into_iter().collect()).unwrap_or_default()
+    read(DEEPEST).map(|(_, walk)| walk.known.into_iter().collect()).unwrap_or_default()
 }
+
+/// What is empty or `null` in `{}` has keys, too: those are only asked for where there is something to ask.
+const DEEPEST: &[u8] = br#"{"pools": [{}], "fairness": {}}"#;
 
 fn read(json: &[u8]) -> Result<(Policy, Walk), Mistakes> {
     let tree = Node::parse(json).map_err(|mistake| Mistakes(vec![mistake]))?;
@@ -41,13 +46,14 @@ fn read(json: &[u8]) -> Result<(Policy, Walk), Mistakes> {
 fn policy(from: &mut Reader) -> Policy {
     let backend = from.read("backend", Backend::Vllm, choice(&BACKENDS));
     let limits = from.object("limits", limits::limits);
-    from.reserved("pools", &Node::List(Vec::new()), Kind::List);
+    let pools = pools::pools(from);
     let classes = classes::classes(from);
+    pools::agree(from, &pools, &classes);
     from.reserved("policies", &Node::Object(Vec::new()), Kind::Object);
     from.reserved("endpoints", &Node::List(Vec::new()), Kind::List);
     from.read("unlisted_posts", (), choice(&[("pass", Some(())), ("reject", None)]));
     from.reserved("bypass", &Node::Null, Kind::Object);
-    from.reserved("fairness", &Node::Null, Kind::Object);
+    let fairness = fairness::fairness(from);
     from.read("enforce_percent", 100, |node| match whole(0..=100)(node)? {
         100 => Ok(100),
         _ => Err(not_yet("sharing less than everything", "100")),
@@ -58,7 +64,7 @@ fn policy(from: &mut Reader) -> Policy {
     });
     let domain = from.read("domain", "default".to_owned(), name);
     let response_headers = from.read("response_headers", true, flag);
-    Policy { backend, limits, classes, domain, response_headers }
+    Policy { backend, limits, pools, fairness, classes, domain, response_headers }
 }
 
 /// The backends by name; `None` = known, but its dialects come with a later version.

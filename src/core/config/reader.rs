@@ -72,6 +72,18 @@ impl<'n> Reader<'n, '_> {
         Reader::over(node, self.walk, self.path_of(key), read)
     }
 
+    /// An object within, or `null`, which is what it is when absent.
+    pub fn object_or_null<R>(&mut self, key: &'static str, read: impl FnOnce(&mut Reader) -> R) -> Option<R> {
+        match self.take(key).unwrap_or(&Node::Null) {
+            Node::Null => None,
+            node @ Node::Object(_) => Some(Reader::over(node, self.walk, self.path_of(key), read)),
+            node => {
+                self.wrong(key, wrong_kind(node, "an object, or null"));
+                None
+            }
+        }
+    }
+
     /// A list of objects; absent, it is `default`. Outside `length` it is read all the same, for its other mistakes.
     pub fn objects<R>(
         &mut self,

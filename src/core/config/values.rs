@@ -95,7 +95,7 @@ pub(super) fn choice<T: Copy>(words: &[(&str, Option<T>)]) -> impl Fn(&Node) -> 
     }
 }
 
-/// The name of a class or domain: it becomes a header value and part of metric names.
+/// The name of a class, pool or domain: it becomes a header value and part of metric names.
 pub(super) fn name(node: &Node) -> Result<String, Wrong> {
     const ALLOWED: &str = "a name matching [a-z][a-z0-9_-]{0,31}, other than \"none\"";
     let text = text_of(node, ALLOWED)?;
@@ -158,7 +158,8 @@ pub(super) fn wrong_kind(node: &Node, allowed: &str) -> Wrong {
     Wrong::new(format!("is {is}"), format!("allowed is {allowed}"))
 }
 
-fn text_of<'n>(node: &'n Node, allowed: &str) -> Result<&'n str, Wrong> {
+/// The text that a value is.
+pub(super) fn text_of<'n>(node: &'n Node, allowed: &str) -> Result<&'n str, Wrong> {
     match node {
         Node::Text(text) => Ok(text),
         other => Err(wrong_kind(other, allowed)),
