@@ -38,6 +38,31 @@ pub fn start(
     Box::new(move || task.abort())
 }
 
+/// Sends `request` so many times over one connection, whose end nobody awaits. What is returned closes it.
+pub fn start_crowd(stream: TcpStream, request: Request, count: usize) -> Box<dyn FnOnce() + Send> {
+    let task = RUNTIME.spawn(async move {
+        let stream = socket(stream).expect("a socket");
+        let (client, connection) = h2::client::handshake(stream).await.expect("a connection");
+        let crowd = async {
+            let mut answers = Vec::new();
+            for _ in 0..count {
+                let mut client = client.clone().ready().await.expect("room for a stream");
+                let (answer, mut body) = client.send_request(head(&request), false).expect("a stream");
+                let (pieces, ..) = parts(&request.body);
+                body.send_data(pieces.concat().into(), true).expect("room for a body");
+                answers.push(answer);
+            }
+            std::future::pending::<()>().await;
+            drop(answers);
+        };
+        tokio::select! {
+            () = crowd => {}
+            _ = connection => {}
+        }
+    });
+    Box::new(move || task.abort())
+}
+
 async fn exchange(
     stream: TcpStream,
     inbox: &Watched<Inbox>,

@@ -1,9 +1,10 @@
 //! Many clients at once: none too many at the model server, none forgotten, none left behind.
 
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use super::watched::poll;
-use super::{RealWorld, chat, ok};
+use super::{RealWorld, chat, http2, ok};
 use crate::stories::{Answer, Body, Protocol, Request, Response, Sent, World};
 
 const POLICY: &str = r#"{
@@ -90,6 +91,54 @@ fn clients_that_vanish_within_their_body_leave_nothing() {
 }
 
 #[test]
+fn a_connection_that_dies_takes_all_its_streams_and_no_other() {
+    let mut world = RealWorld::start(&POLICY.replace("\"capacity\": 8", "\"capacity\": 100"));
+    let stream = TcpStream::connect(world.envoy.addr()).unwrap();
+    let die = http2::start_crowd(stream, chat(10), 54);
+    world.metric_becomes(QUEUED, 50);
+    let last = world.launch(&chat(10));
+    world.metric_becomes(QUEUED, 51);
+    world.answer_at_once(ok());
+    die();
+    assert_eq!(world.response(last).status, 200);
+    empty(&mut world);
+}
+
+#[test]
+fn a_model_server_that_is_gone_takes_no_slot_with_it() {
+    let policy = POLICY.replace("\"concurrency\": 4", "\"concurrency\": 1");
+    let mut world = RealWorld::start_with(&policy, |config| {
+        // Nobody listens where a listener has just been.
+        let gone = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+        config.clusters.iter_mut().for_each(|(_, address)| *address = gone);
+    });
+    for _ in 0..50 {
+        let sent = world.launch(&chat(10));
+        assert_eq!(world.response(sent).status, 503);
+        assert_ne!(world.logged(sent, "upstream_host"), "-", "it was sent on");
+    }
+    world.metric_becomes(INFLIGHT, 0);
+    world.metric_becomes("sluice.responses_total.domain.default.class.all.code.5xx", 50);
+    world.close();
+}
+
+#[test]
+fn two_workers_answer_everybody() {
+    let mut world = RealWorld::start_with(POLICY, |config| config.concurrency = 2);
+    world.answer_at_once(ok());
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let sent: Vec<Sent> = (0..100).map(|_| world.launch(&Request { protocol, ..chat(10) })).collect();
+        for sent in sent {
+            let status = world.response(sent).status;
+            assert!(status == 200 || status == 429, "{status}");
+        }
+        world.metric_becomes(QUEUED, 0);
+        world.metric_becomes(INFLIGHT, 0);
+    }
+    world.close();
+}
+
+#[test]
 fn a_huge_upload_is_refused_by_its_head() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let mut world = RealWorld::start(POLICY);
@@ -147,9 +196,8 @@ fn the_largest_body_allowed_passes_and_may_grow() {
 fn empty(world: &mut RealWorld) {
     world.metric_becomes(QUEUED, 0);
     world.metric_becomes(INFLIGHT, 0);
-    let before = world.arrived();
+    world.answer_at_once(ok());
     let sent = world.send(&chat(1));
-    world.answer(before, ok());
     assert_eq!(world.response(sent).status, 200);
     world.metric_becomes(INFLIGHT, 0);
     world.pass(Duration::from_millis(100));

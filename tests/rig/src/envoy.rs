@@ -244,7 +244,7 @@ impl Drop for Envoy {
 }
 
 fn present(variable: &str, default: PathBuf) -> Result<PathBuf> {
-    let path = std::env::var_os(variable).map_or(default, PathBuf::from);
+    let path = std::path::absolute(std::env::var_os(variable).map_or(default, PathBuf::from))?;
     ensure!(path.is_file(), "{} is missing: run `./build.sh test`, or set {variable}", path.display());
     Ok(path)
 }
