@@ -125,7 +125,7 @@ impl Stream {
                 worker.leave(now, claim.ticket, answer.ran_its_course(), answer.broke_off());
             }
         }
-        worker.engine.borrow_mut().intake.release(self.id);
+        worker.release_body(self.id);
         worker.forget(self.id);
         self.facts.publish(worker);
     }
@@ -133,7 +133,7 @@ impl Stream {
     fn run<H: Host>(&mut self, worker: &Worker<H>, claim: Claim, now: Time) {
         let waited = millis(now.since(claim.arrived));
         self.facts.queue_ms = Some(waited);
-        worker.engine.borrow_mut().intake.release(self.id);
+        worker.release_body(self.id);
         worker.host.measure(claim.class, Measure::QueueMs, waited);
         self.outcome(worker, Outcome::Admitted);
         self.state = State::Running(claim, Answer::new(now));
@@ -142,7 +142,7 @@ impl Stream {
     /// Refuses the request and lets go of all that it holds.
     fn refuse<H: Host>(&mut self, worker: &Worker<H>, refusal: Refusal, family: Family) -> Flow {
         self.state = State::Over;
-        worker.engine.borrow_mut().intake.release(self.id);
+        worker.release_body(self.id);
         self.outcome(worker, Outcome::Refused(refusal.reason));
         let more = if worker.engine.borrow().policy.response_headers {
             self.facts.headers(worker)

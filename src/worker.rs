@@ -92,6 +92,23 @@ impl<H: Host> Worker<H> {
         self.streams.borrow_mut().remove(&id);
     }
 
+    /// Takes note of `size` bytes of a body so far; refuses what is too large, or more than fits beside the others of
+    /// all workers.
+    pub fn receive(&self, now: Time, stream: StreamId, size: u64) -> Result<(), Refusal> {
+        let grown = self.engine.borrow_mut().receive(stream, size)?;
+        self.share_buffered(now);
+        let engine = self.engine.borrow();
+        if grown && engine.intake.buffered.is_over() { Err(engine.overloaded(now, stream)) } else { Ok(()) }
+    }
+
+    /// A body is held no more.
+    pub fn release_body(&self, stream: StreamId) {
+        self.engine.borrow_mut().intake.release(stream);
+        if self.engine.borrow().intake.buffered.has_changed() {
+            self.share_buffered(self.host.now());
+        }
+    }
+
     /// Finds a slot or a place in line for a request, or refuses it.
     pub fn admit(&self, now: Time, request: Request) -> Result<Admitted, Refusal> {
         let entered = self.engine.borrow_mut().admission.enter(now, request);
@@ -175,6 +192,7 @@ impl<H: Host> Worker<H> {
             self.act(id, |stream| stream.body_overdue(self));
         }
         self.settle_all(now, changed);
+        self.share_buffered(now);
         let ready = self.engine.borrow_mut().admission.take_ready(left);
         for Leaving { ticket, stream } in ready {
             if !self.act(stream, |stream| stream.release(self, now)) {
@@ -229,6 +247,24 @@ impl<H: Host> Worker<H> {
             return due.then_some(admitted);
         }
         None
+    }
+
+    /// Tells the others how many bytes of bodies this worker holds, where that has changed by much.
+    fn share_buffered(&self, now: Time) {
+        let Some(writer) = self.writer.get().filter(|_| self.engine.borrow().intake.buffered.is_due(now))
+        else {
+            return;
+        };
+        let key = self.engine.borrow().buffered_key();
+        for _ in 0..TRIES {
+            let (found, version) = self.host.read_shared(&key).unzip();
+            let found = found.unwrap_or_default();
+            let (record, others) = self.engine.borrow().intake.buffered.propose(now, writer.uid, &found);
+            if self.host.write_shared(&key, &record, version) {
+                self.engine.borrow_mut().intake.buffered.commit(now, others);
+                return;
+            }
+        }
     }
 
     /// Shows the state of all workers. Done where no request ever comes, since that VM does not fail over one.

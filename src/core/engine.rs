@@ -122,17 +122,21 @@ impl Engine {
         self.later(now, stream, Some(class), Refusal::new(Reason::QueueTimeout, message).status(status))
     }
 
-    /// Takes note of `size` bytes of a body so far; refuses what is too large or more than fits beside others.
-    pub fn receive(&mut self, now: Time, stream: StreamId, size: u64) -> Result<(), Refusal> {
+    /// Takes note of `size` bytes of a body so far, and refuses what is too large; whether it has grown.
+    pub fn receive(&mut self, stream: StreamId, size: u64) -> Result<bool, Refusal> {
         let most = self.policy.limits.body_bytes;
-        if size > most {
-            return Err(too_large(size, most));
-        }
-        if !self.intake.grow(stream, size) {
-            let message = "too many request bodies are being read at once; try again later";
-            return Err(self.later(now, stream, None, Refusal::new(Reason::Overloaded, message)));
-        }
-        Ok(())
+        if size > most { Err(too_large(size, most)) } else { Ok(self.intake.grow(stream, size)) }
+    }
+
+    /// The key of the record in which workers tell each other how many bytes they hold.
+    pub fn buffered_key(&self) -> String {
+        format!("sluice.1.{}.buffered", self.policy.domain)
+    }
+
+    /// The refusal of a body that does not fit beside others.
+    pub fn overloaded(&self, now: Time, stream: StreamId) -> Refusal {
+        let message = "too many request bodies are being read at once; try again later";
+        self.later(now, stream, None, Refusal::new(Reason::Overloaded, message))
     }
 
     /// The refusal of a body that does not end.

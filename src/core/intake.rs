@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
+use crate::core::buffered::Buffered;
 use crate::core::units::{StreamId, Time};
 
 /// Bodies being read or parked, and their bytes in Envoy's buffers.
 #[derive(Debug)]
 pub struct Intake {
-    limit: u64,
+    /// What they hold, over all workers.
+    pub buffered: Buffered,
     timeout: Duration,
-    held: u64,
     bodies: HashMap<StreamId, Body>,
     deadlines: BTreeSet<(Time, StreamId)>,
 }
@@ -25,9 +26,9 @@ struct Body {
 }
 
 impl Intake {
-    /// Nothing on its way; at most `limit` bytes together, `timeout` for one body.
+    /// Nothing on its way; at most `limit` bytes together over all workers, `timeout` for one body.
     pub fn new(limit: u64, timeout: Duration) -> Intake {
-        Intake { limit, timeout, held: 0, bodies: HashMap::new(), deadlines: BTreeSet::new() }
+        Intake { buffered: Buffered::new(limit), timeout, bodies: HashMap::new(), deadlines: BTreeSet::new() }
     }
 
     /// A body is to come.
@@ -37,23 +38,18 @@ impl Intake {
         self.deadlines.insert((until, stream));
     }
 
-    /// A body has grown to `bytes`; false where that is more than fits beside the others.
+    /// A body has come to `bytes`; whether it has grown.
     pub fn grow(&mut self, stream: StreamId, bytes: u64) -> bool {
-        let Some(body) = self.bodies.get_mut(&stream) else { return true };
-        let held = self.held.saturating_sub(body.bytes).saturating_add(bytes);
-        if held > self.limit && bytes > body.bytes {
-            return false;
-        }
-        body.bytes = bytes;
-        self.held = held;
-        true
+        let Some(body) = self.bodies.get_mut(&stream) else { return false };
+        let before = std::mem::replace(&mut body.bytes, bytes);
+        self.buffered.change(before, bytes);
+        bytes > before
     }
 
     /// A body has ended and will be held, while its request waits, at `bytes`.
     pub fn complete(&mut self, stream: StreamId, bytes: u64) {
         let Some(body) = self.bodies.get_mut(&stream) else { return };
-        self.held = self.held.saturating_sub(body.bytes).saturating_add(bytes);
-        body.bytes = bytes;
+        self.buffered.change(std::mem::replace(&mut body.bytes, bytes), bytes);
         if let Some(until) = body.until.take() {
             self.deadlines.remove(&(until, stream));
         }
@@ -62,7 +58,7 @@ impl Intake {
     /// A body is held no more: it went on, or was refused. Without effect on one that has left.
     pub fn release(&mut self, stream: StreamId) {
         let Some(body) = self.bodies.remove(&stream) else { return };
-        self.held = self.held.saturating_sub(body.bytes);
+        self.buffered.change(body.bytes, 0);
         if let Some(until) = body.until {
             self.deadlines.remove(&(until, stream));
         }
@@ -107,15 +103,16 @@ mod tests {
         intake.begin(at(0), A);
         intake.begin(at(0), B);
         assert!(intake.grow(A, 60));
-        assert!(intake.grow(B, 40));
+        assert!(intake.grow(B, 40) && !intake.buffered.is_over());
+        assert!(intake.grow(B, 41) && intake.buffered.is_over());
         assert!(!intake.grow(B, 41));
         intake.complete(A, 50);
-        assert!(intake.grow(B, 50));
+        assert!(!intake.buffered.is_over());
         intake.release(A);
         intake.release(A);
-        assert!(intake.grow(B, 100));
+        assert!(intake.grow(B, 100) && !intake.buffered.is_over());
         intake.release(B);
-        assert_eq!(intake.held, 0);
+        assert!(!intake.grow(B, 101) && !intake.buffered.is_over());
     }
 
     #[test]

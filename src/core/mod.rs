@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod body;
+pub mod buffered;
 pub mod clamp;
 pub mod classify;
 pub mod config;

@@ -42,7 +42,7 @@ impl Stream {
         reading.received = size;
         let family = reading.dialect.family;
         let now = worker.host.now();
-        let received = worker.engine.borrow_mut().receive(now, self.id, size as u64);
+        let received = worker.receive(now, self.id, size as u64);
         match received {
             Err(refusal) => self.refuse(worker, refusal, family),
             Ok(()) if ended => self.judge(worker, now),

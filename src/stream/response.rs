@@ -56,7 +56,7 @@ impl Stream {
         if let State::Parked(claim) = std::mem::replace(&mut self.state, State::Over) {
             worker.leave(now, claim.ticket, false, false);
         }
-        worker.engine.borrow_mut().intake.release(self.id);
+        worker.release_body(self.id);
         self.outcome(worker, Outcome::Refused(reason));
     }
 }
