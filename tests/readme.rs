@@ -1,6 +1,7 @@
-//! What the README shows is what happens: its curls are run against the shipped configuration, and what they print is
-//! held against what stands there.
+//! What README and docs show is what happens: the curls are run against the shipped configuration, and what they print
+//! is held against what stands there; so are the metrics.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use rig::envoy::{Config, Envoy};
@@ -38,6 +39,28 @@ fn every_refusal_stands_in_the_readme() {
     for reason in sluice::core::refusal::Reason::all() {
         assert!(readme.contains(&format!("`{}`", reason.name())), "{reason:?}");
     }
+}
+
+#[test]
+fn every_metric_stands_in_the_docs_and_every_one_there_exists() {
+    let docs = include_str!("../docs/metrics.md");
+    let mut config = Config::shipped("envoy.yaml").unwrap();
+    config.policy = Some(
+        r#"{"classes": [{"name": "all", "concurrency": 1, "slo": {"ttft_p99": "1s", "duration_p99": "9s"}}]}"#.into(),
+    );
+    let envoy = Envoy::start(&config).unwrap();
+    let shown = envoy.admin_get("/stats?filter=sluice").unwrap();
+    let name = |line: &str| {
+        let name = line.trim().strip_prefix("wasmcustom.")?.split(".domain.").next()?;
+        Some(name.to_owned())
+    };
+    let exist: BTreeSet<String> = shown.lines().filter_map(name).collect();
+    let stand: BTreeSet<String> = docs
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("| `")?.split('`').next()?.to_owned()))
+        .collect();
+    let stand: BTreeSet<String> = stand.into_iter().filter(|name| name.starts_with("sluice.")).collect();
+    assert_eq!(exist, stand);
 }
 
 /// Commands and the lines that they are said to print, from the `console` blocks.

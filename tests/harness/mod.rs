@@ -8,6 +8,7 @@
 mod abi;
 mod client;
 mod clock;
+mod crew;
 mod ending;
 mod guest;
 mod headers;

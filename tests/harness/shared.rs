@@ -30,6 +30,16 @@ impl SharedData {
         self.rows.insert(row, (value, self.last_cas));
         Status::Ok
     }
+
+    /// The names of all keys.
+    pub fn keys(&self) -> Vec<&str> {
+        self.rows.keys().map(|(_, key)| key.as_str()).collect()
+    }
+
+    /// How often anything has been written.
+    pub fn writes(&self) -> u32 {
+        self.last_cas
+    }
 }
 
 /// A queue: its messages and the one VM that is told of them.

@@ -162,17 +162,19 @@ pub fn call<T>(context: u32, entry: impl FnOnce() -> T) -> Returned<T> {
     Returned { value, stopped }
 }
 
-/// Delivers queue messages until there are none, as Envoy's event loop would; each is a callback of its own.
-pub fn settle() {
+/// Delivers queue messages until there are none, as Envoy's event loop would; each is a callback of its own. Whether
+/// there was any.
+pub fn settle() -> bool {
     const ENDLESS: usize = 100_000;
-    for _ in 0..ENDLESS {
+    for delivered in 0..ENDLESS {
         let next = with(|vm| vm.inbox.lock().expect("inbox").pop_front());
-        let Some((root, token)) = next else { return };
+        let Some((root, token)) = next else { return delivered > 0 };
         if with(|vm| vm.roots.contains_key(&root)) {
             call(root, || guest::proxy_on_queue_ready(root, token));
         }
     }
     with(|vm| vm.process.fault("queue messages never end"));
+    false
 }
 
 /// One first-in-first-out list a VM, worked off when any call returns, so that an action that calls into the VM again

@@ -1,16 +1,18 @@
-//! The world of the stories, natively: one worker's VM, the main thread's VM, and a clock that is set.
+//! The world of the stories, natively: workers' VMs, the main thread's VM, and a clock that is set.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use super::client;
+use super::crew::Crew;
 use super::ending;
 use super::headers::Headers;
 use super::process::{Process, Settings};
 use super::response;
 use super::root;
+use super::stream::Stream;
 use super::vm::{self, Reply};
-use super::worker::Worker;
 use crate::stories::{Answer, Arrival, Request, Response, Sent, World};
 
 /// How long a story waits for something to happen, in simulated time.
@@ -20,84 +22,135 @@ const STEP: Duration = Duration::from_millis(10);
 /// A client, an Envoy and a model server within this process.
 pub struct NativeWorld {
     pub process: Arc<Process>,
-    worker: Worker,
-    main: Worker,
-    /// The context of each request sent.
-    contexts: Vec<u32>,
+    crew: Crew,
+    /// Where each request sent is on its way; `None` where its worker's VM is gone.
+    places: Vec<Option<Place>>,
+    /// The worker whose connections the next request comes on, where that is not said.
+    turn: usize,
+}
+
+/// A context of a worker's VM.
+#[derive(Clone, Copy)]
+struct Place {
+    worker: usize,
+    id: u32,
 }
 
 impl NativeWorld {
-    /// An Envoy started with `policy`; the filter must accept it.
+    /// An Envoy with one worker, started with `policy`; the filter must accept it.
     pub fn new(policy: &str) -> NativeWorld {
         NativeWorld::with(Settings::default(), policy)
     }
 
     /// The same with Envoy itself configured otherwise.
     pub fn with(settings: Settings, policy: &str) -> NativeWorld {
+        NativeWorld::start(settings, 1, policy)
+    }
+
+    /// An Envoy with so many workers, which take requests in turns.
+    pub fn with_workers(workers: usize, policy: &str) -> NativeWorld {
+        NativeWorld::start(Settings::default(), workers, policy)
+    }
+
+    fn start(settings: Settings, workers: usize, policy: &str) -> NativeWorld {
         let process = Arc::new(Process::new(settings));
-        let start = |seed| match Worker::configured(&process, seed, policy) {
-            Some(worker) => worker,
-            None => panic!("the filter refused the policy: {:?}", process.logs()),
-        };
-        // The canary lives before the others and vanishes without a word.
-        drop(start(1));
-        let (main, worker) = (start(2), start(3));
-        NativeWorld { process, worker, main, contexts: Vec::new() }
+        let crew = Crew::start(&process, workers, policy);
+        NativeWorld { process, crew, places: Vec::new(), turn: 0 }
+    }
+
+    /// Sends a request on a connection of one worker's.
+    pub fn send_on(&mut self, worker: usize, request: &Request) -> Sent {
+        let exchange = self.process.open_exchange();
+        let request = request.clone();
+        let id = self.on_worker(worker, move || client::send(exchange, &request));
+        self.places.push(Some(Place { worker, id }));
+        Sent(exchange)
+    }
+
+    /// On each worker so many clients send `request` one after the other, the workers all at the same moment.
+    pub fn send_at_once(&mut self, count: usize, request: &Request) -> Vec<Sent> {
+        let crew = &self.crew;
+        let exchanges: Vec<Vec<usize>> =
+            (0..crew.len()).map(|_| (0..count).map(|_| self.process.open_exchange()).collect()).collect();
+        let ids: Vec<Vec<u32>> = thread::scope(|scope| {
+            let send = |(worker, exchanges): (usize, &Vec<usize>)| {
+                let (exchanges, request) = (exchanges.clone(), request.clone());
+                scope.spawn(move || {
+                    crew.run(worker, move || {
+                        exchanges.into_iter().map(|exchange| client::send(exchange, &request)).collect()
+                    })
+                })
+            };
+            let threads: Vec<_> = exchanges.iter().enumerate().map(send).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a worker's thread")).collect()
+        });
+        for (worker, ids) in ids.into_iter().enumerate() {
+            self.places.extend(ids.into_iter().map(|id| Some(Place { worker, id })));
+        }
+        self.crew.settle();
+        exchanges.into_iter().flatten().map(Sent).collect()
     }
 
     /// Whether another policy is accepted; if so, new requests come under it, and those on their way stay where they are.
     pub fn accepts(&mut self, policy: &str) -> bool {
-        let canary = Worker::configured(&self.process, 4, policy);
-        if canary.is_none() {
-            return false;
-        }
-        for worker in [&self.main, &self.worker] {
-            let policy = policy.to_owned();
-            assert!(
-                worker.run(move || root::configure(&policy)).is_some(),
-                "refused by a worker, not by the canary"
-            );
-        }
-        true
+        self.crew.configure(policy)
     }
 
     /// The drain time of replaced listeners is over: their streams are closed, their roots retired.
     pub fn drain(&mut self) {
-        for worker in [&self.main, &self.worker] {
-            worker.run(|| {
-                let (present, roots) = vm::with(|vm| (vm.root, vm.roots.keys().copied().collect::<Vec<_>>()));
-                for root in roots.into_iter().filter(|root| *root != present) {
-                    let of_root = |vm: &mut vm::Vm| {
-                        vm.streams
-                            .iter()
-                            .filter(|(_, stream)| stream.root == root)
-                            .map(|(id, _)| *id)
-                            .collect()
-                    };
-                    let streams: Vec<u32> = vm::with(of_root);
-                    streams.into_iter().for_each(ending::disconnect);
-                    root::retire(root);
-                }
-            });
-        }
-        self.settle();
+        self.crew.run_on_all(|| {
+            let (present, roots) = vm::with(|vm| (vm.root, vm.roots.keys().copied().collect::<Vec<_>>()));
+            for root in roots.into_iter().filter(|root| *root != present) {
+                let of_root = |vm: &mut vm::Vm| {
+                    vm.streams.iter().filter(|(_, stream)| stream.root == root).map(|(id, _)| *id).collect()
+                };
+                let streams: Vec<u32> = vm::with(of_root);
+                streams.into_iter().for_each(ending::disconnect);
+                root::retire(root);
+            }
+        });
+        self.crew.settle();
     }
 
     /// Several clients go away at once, before anything else happens.
     pub fn leave_all(&mut self, sent: &[Sent]) {
-        let ids: Vec<u32> = sent.iter().map(|sent| self.contexts[sent.0]).collect();
-        self.on_worker(move || ids.into_iter().for_each(ending::disconnect));
+        for worker in 0..self.crew.len() {
+            let places = sent.iter().filter_map(|sent| self.places[sent.0]);
+            let ids: Vec<u32> = places.filter(|place| place.worker == worker).map(|place| place.id).collect();
+            if !ids.is_empty() {
+                self.crew.run(worker, move || ids.into_iter().for_each(ending::disconnect));
+            }
+        }
+        self.crew.settle();
     }
 
     /// Requests to `cluster` that have arrived and not ended. (Those that are none of the filter's go to `llm_long` too
-    /// and are left out.)
+    /// and are left out, and so are those whose worker's VM is gone.)
     pub fn running(&self, cluster: &str) -> usize {
         let upstream = self.process.upstream();
-        let of_cluster =
-            |arrival: &Arrival| arrival.cluster == cluster && arrival.header("x-sluice-class").is_some();
-        let open =
-            |index: usize| self.process.exchange(upstream.exchange(index), |exchange| exchange.log.is_none());
-        upstream.arrivals().enumerate().filter(|(index, arrival)| of_cluster(arrival) && open(*index)).count()
+        let counts = |index: usize, arrival: &Arrival| {
+            let exchange = upstream.exchange(index);
+            arrival.cluster == cluster
+                && arrival.header("x-sluice-class").is_some()
+                && self.places[exchange].is_some()
+                && self.process.exchange(exchange, |exchange| exchange.log.is_none())
+        };
+        upstream.arrivals().enumerate().filter(|(index, arrival)| counts(*index, arrival)).count()
+    }
+
+    /// Requests of a class that are held though they are whole and judged: those that wait.
+    pub fn waiting(&self, class: &'static str) -> usize {
+        let waits = |stream: &Stream| {
+            stream.request.headers.get("x-sluice-class") == Some(class.as_bytes())
+                && stream.request.forwarded.is_none()
+                && !stream.response.started
+                && !stream.ending
+        };
+        let count = move || vm::with(|vm| vm.streams.values().filter(|stream| waits(stream)).count());
+        (0..self.crew.len())
+            .filter(|worker| self.crew.lives(*worker))
+            .map(|worker| self.crew.run(worker, count))
+            .sum()
     }
 
     /// Counters and gauges whose names begin with `prefix`.
@@ -107,52 +160,62 @@ impl NativeWorld {
         named.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The worker's VM is replaced by a fresh one under `policy`, as after a failure, with nothing on its way.
-    pub fn reload(&mut self, policy: &str) {
-        self.worker =
-            Worker::configured(&self.process, 5, policy).expect("a policy that was accepted before");
-        self.contexts.fill(0);
+    /// A worker's VM fails: it vanishes without a callback, and with it what was on its way there.
+    pub fn lose(&mut self, worker: usize) {
+        self.crew.lose(worker);
+        let there = |place: &Option<Place>| place.is_some_and(|place| place.worker == worker);
+        self.places.iter_mut().filter(|place| there(place)).for_each(|place| *place = None);
     }
 
-    /// How many root contexts the worker's VM has.
+    /// A worker has a fresh VM under `policy`, as after a failure; what was on its way there is lost.
+    pub fn reload(&mut self, worker: usize, policy: &str) {
+        self.lose(worker);
+        self.crew.renew(worker, policy);
+    }
+
+    /// A worker's thread hangs, or does so no longer: what has come in the meantime then comes late.
+    pub fn hang(&mut self, worker: usize, hangs: bool) {
+        self.crew.hang(worker, hangs);
+        self.crew.settle();
+    }
+
+    /// How many root contexts the first worker's VM has.
     pub fn roots(&self) -> usize {
-        self.worker.run(|| vm::with(|vm| vm.roots.len()))
+        self.crew.run(0, || vm::with(|vm| vm.roots.len()))
     }
 
     /// Envoy itself answers a request, as at a timeout or after another filter's denial.
     pub fn envoy_answers(&mut self, sent: Sent, status: u16, details: &str) {
-        let (id, details) = (self.contexts[sent.0], details.to_owned());
-        self.on_worker(move || {
+        let details = details.to_owned();
+        self.on_stream(sent.0, move |id| {
             response::reply(id, Reply { status, details, body: b"no".to_vec(), ..Reply::default() });
         });
     }
 
     /// Envoy follows a redirect of the model server by itself: the same request begins anew.
     pub fn redirect(&mut self, sent: Sent) {
-        let id = self.contexts[sent.0];
-        if let Some(id) = self.on_worker(move || ending::redirect(id)) {
-            self.contexts[sent.0] = id;
+        if let Some(id) = self.on_stream(sent.0, ending::redirect).flatten()
+            && let Some(place) = &mut self.places[sent.0]
+        {
+            place.id = id;
         }
     }
 
     /// A request that never gets to the filter, of which it hears only the end.
     pub fn send_stillborn(&mut self, request: &Request) -> Sent {
         let (exchange, headers) = (self.process.open_exchange(), client::head(request));
-        self.contexts.push(0);
-        self.on_worker(move || ending::stillborn(exchange, headers));
+        self.places.push(None);
+        self.on_worker(0, move || ending::stillborn(exchange, headers));
         Sent(exchange)
-    }
-
-    /// Queue messages are delivered until there are none.
-    fn settle(&mut self) {
-        self.worker.run(vm::settle);
-        self.main.run(vm::settle);
     }
 
     /// Ends everything on its way and checks that nothing is left behind.
     pub fn close(mut self) {
-        let open: Vec<u32> = self.contexts.clone();
-        self.on_worker(move || open.into_iter().for_each(ending::disconnect));
+        for worker in 0..self.crew.len() {
+            self.hang(worker, false);
+        }
+        let sent: Vec<Sent> = (0..self.places.len()).map(Sent).collect();
+        self.leave_all(&sent);
         self.pass(Duration::from_secs(1));
         let levels = [self.metrics_named("sluice.inflight."), self.metrics_named("sluice.queued.")].concat();
         let left: Vec<_> = levels.into_iter().filter(|(_, value)| *value != 0).collect();
@@ -160,10 +223,20 @@ impl NativeWorld {
         assert!(self.healthy(), "{}", self.describe());
     }
 
-    fn on_worker<T: Send + 'static>(&mut self, job: impl FnOnce() -> T + Send + 'static) -> T {
-        let result = self.worker.run(job);
-        self.settle();
+    fn on_worker<T: Send + 'static>(&mut self, worker: usize, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let result = self.crew.run(worker, job);
+        self.crew.settle();
         result
+    }
+
+    /// Does something to a request where it is on its way; nothing where its worker's VM is gone.
+    fn on_stream<T: Send + 'static>(
+        &mut self,
+        exchange: usize,
+        job: impl FnOnce(u32) -> T + Send + 'static,
+    ) -> Option<T> {
+        let Place { worker, id } = self.places[exchange]?;
+        Some(self.on_worker(worker, move || job(id)))
     }
 
     /// Lets time pass until `come` gives something.
@@ -188,11 +261,9 @@ impl NativeWorld {
 
 impl World for NativeWorld {
     fn send(&mut self, request: &Request) -> Sent {
-        let exchange = self.process.open_exchange();
-        let request = request.clone();
-        let id = self.on_worker(move || client::send(exchange, &request));
-        self.contexts.push(id);
-        Sent(exchange)
+        let worker = self.turn % self.crew.len();
+        self.turn += 1;
+        self.send_on(worker, request)
     }
 
     fn response(&mut self, sent: Sent) -> Response {
@@ -213,8 +284,7 @@ impl World for NativeWorld {
     }
 
     fn leave(&mut self, sent: Sent) {
-        let id = self.contexts[sent.0];
-        self.on_worker(move || ending::disconnect(id));
+        self.on_stream(sent.0, ending::disconnect);
     }
 
     fn arrivals(&mut self, count: usize) -> Vec<Arrival> {
@@ -225,13 +295,13 @@ impl World for NativeWorld {
     }
 
     fn arrived(&mut self) -> usize {
-        self.settle();
+        self.crew.settle();
         self.process.upstream().arrivals().len()
     }
 
     fn answer(&mut self, arrival: usize, answer: Answer) {
-        let id = self.contexts[self.process.upstream().exchange(arrival)];
-        self.on_worker(move || match answer {
+        let exchange = self.process.upstream().exchange(arrival);
+        self.on_stream(exchange, move |id| match answer {
             Answer::Whole { status, headers, body } => {
                 let mut map = Headers::default();
                 headers.iter().for_each(|(name, value)| map.add(name, value.as_bytes()));
@@ -255,17 +325,7 @@ impl World for NativeWorld {
     }
 
     fn pass(&mut self, time: Duration) {
-        let end = self.process.clock.after(time);
-        self.settle();
-        loop {
-            let workers = [&self.worker, &self.main];
-            let due = workers.iter().filter_map(|worker| worker.run(root::next_tick)).min();
-            let Some(due) = due.filter(|due| *due <= end) else { break };
-            self.process.clock.advance_to(due);
-            workers.iter().for_each(|worker| worker.run(root::tick));
-            self.settle();
-        }
-        self.process.clock.advance_to(end);
+        self.crew.pass(time);
     }
 
     fn metric_becomes(&mut self, name: &str, value: u64) {

@@ -1,5 +1,7 @@
 //! VMs and root contexts come and go.
 
+use std::time::Duration;
+
 use crate::harness::world::NativeWorld;
 use crate::stories::World;
 use crate::stories::policies::{ONE_SLOT, ROOMY};
@@ -8,15 +10,28 @@ use crate::stories::words::{exchange, ok, short, take_slot};
 #[test]
 fn a_vm_without_requests_claims_nothing() {
     let mut world = NativeWorld::new(ONE_SLOT);
-    let limit = "sluice.limit.domain.default.class.short";
+    world.pass(Duration::from_secs(1));
     assert_eq!(world.process.queues().len(), 0, "queues");
-    assert_eq!(world.process.metrics().value(limit).unwrap_or(0), 0);
+    assert!(world.process.data().keys().is_empty(), "{:?}", world.process.data().keys());
     exchange(&mut world, &short());
     assert_eq!(world.process.queues().len(), 1, "queues");
+    let written = world.process.data().writes();
     assert!(world.accepts(ROOMY));
+    world.pass(Duration::from_secs(1));
     assert_eq!(world.process.queues().len(), 1, "queues");
-    assert_eq!(world.process.metrics().value(limit), Some(1));
+    assert_eq!(world.process.data().writes(), written);
+    world.close();
+}
+
+#[test]
+fn limits_are_shown_before_any_request_and_follow_the_policy() {
+    let mut world = NativeWorld::new(ONE_SLOT);
+    let limit = "sluice.limit.domain.default.class.short";
+    world.metric_becomes(limit, 1);
+    assert!(world.accepts(ROOMY));
     exchange(&mut world, &short());
+    world.metric_becomes(limit, 64);
+    world.pass(Duration::from_secs(1));
     assert_eq!(world.process.metrics().value(limit), Some(64));
     world.close();
 }
@@ -59,7 +74,7 @@ fn draining_ends_who_still_waits_and_retires_the_root() {
 fn a_fresh_vm_serves_as_the_old_one_did() {
     let mut world = NativeWorld::new(ONE_SLOT);
     exchange(&mut world, &short());
-    world.reload(ONE_SLOT);
+    world.reload(0, ONE_SLOT);
     exchange_after(&mut world, 1);
     take_slot(&mut world, &short());
     let waiting = world.send(&short());

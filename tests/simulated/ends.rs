@@ -8,6 +8,9 @@ use crate::stories::policies::ONE_SLOT;
 use crate::stories::words::{CHAT, chat_body, exchange, ok, short, take_slot};
 use crate::stories::{Answer, Body, Request, Sent, World};
 
+/// A slot whose answer broke off is kept for 20 ms, since the model server may not know yet, and given back by the timer.
+const LINGER: Duration = Duration::from_millis(30);
+
 /// Where in its life a stream is when it ends.
 #[derive(Clone, Copy, Debug)]
 enum Point {
@@ -47,6 +50,8 @@ fn ends(point: Point, end: impl FnOnce(&mut NativeWorld, Sent)) {
     end(&mut world, sent);
     assert_eq!(end_calls(&world, sent), ["on_log", "on_done", "on_delete"], "{point:?}");
     let went_on = usize::from(matches!(point, Point::Running | Point::Answered));
+    assert!(world.arrived() <= before + went_on, "{point:?}");
+    world.pass(LINGER);
     assert_eq!(world.arrived(), before + went_on, "{point:?}");
     if let Point::Parked = point {
         world.answer(0, ok());
@@ -149,8 +154,8 @@ fn everybody_leaves_at_once() {
     let mut world = NativeWorld::new(ONE_SLOT);
     let everybody: Vec<Sent> = (0..3).map(|_| world.send(&short())).collect();
     world.leave_all(&everybody);
-    assert!(world.arrived() <= 2, "who has left was sent on");
     world.pass(Duration::from_secs(1));
+    assert_eq!(world.arrived(), 1, "who has left was sent on");
     let before = world.arrived();
     take_slot(&mut world, &short());
     assert_eq!(world.arrived(), before + 1);
