@@ -63,6 +63,19 @@ fn every_metric_stands_in_the_docs_and_every_one_there_exists() {
     assert_eq!(exist, stand);
 }
 
+#[test]
+fn every_policy_in_the_readme_is_one() {
+    let readme = include_str!("../README.md");
+    let blocks: Vec<&str> =
+        readme.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        if let Err(mistakes) = sluice::core::config::parse(block.as_bytes()) {
+            panic!("{block}\n{mistakes}");
+        }
+    }
+}
+
 /// Commands and the lines that they are said to print, from the `console` blocks.
 fn examples(text: &str) -> Vec<(String, Vec<&str>)> {
     let mut examples: Vec<(String, Vec<&str>)> = Vec::new();
