@@ -163,6 +163,16 @@ impl<H: Host> Worker<H> {
         self.turn(self.host.now());
     }
 
+    /// The configuration is done with and its streams have ended. There is no timer any more that would give back what
+    /// lingers; and nothing has to, as Envoy has closed the connections behind it by now.
+    pub fn retire(&self) {
+        let now = self.host.now();
+        let changed = self.engine.borrow_mut().admission.end_lingering(now.after(IDLE_TICK));
+        for pool in changed {
+            self.settle(now, pool, None, true);
+        }
+    }
+
     /// Time has to be watched closely.
     fn watch(&self) {
         if !self.busy.replace(true) {

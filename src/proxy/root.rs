@@ -20,7 +20,14 @@ pub struct Root {
     worker: Option<Rc<Worker<Envoy>>>,
 }
 
-impl Context for Root {}
+impl Context for Root {
+    fn on_done(&mut self) -> bool {
+        if let Some(worker) = &self.worker {
+            worker.retire();
+        }
+        true
+    }
+}
 
 impl RootContext for Root {
     fn on_configure(&mut self, size: usize) -> bool {
