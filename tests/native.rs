@@ -21,3 +21,24 @@ macro_rules! natively {
 }
 
 stories!(natively);
+
+/// The same with requests on two workers in turns: whom a request meets must make no difference.
+macro_rules! over_two_workers {
+    ($($file:ident { $($story:ident: $policy:ident,)* })*) => {
+        mod two_workers {
+            $(mod $file {
+                $(#[test]
+                fn $story() {
+                    let policy = crate::stories::policies::$policy;
+                    // Turns are taken on each worker apart.
+                    let workers = if policy.contains("fairness") { 1 } else { 2 };
+                    let mut world = crate::harness::world::NativeWorld::with_workers(workers, policy);
+                    crate::stories::$file::$story(&mut world);
+                    world.close();
+                })*
+            })*
+        }
+    };
+}
+
+stories!(over_two_workers);

@@ -96,7 +96,7 @@ impl Crew {
     pub fn settle(&self) {
         const ENDLESS: usize = 10_000;
         for _ in 0..ENDLESS {
-            if !self.awake().fold(false, |delivered, vm| vm.run(vm::settle) || delivered) {
+            if self.awake().filter(|vm| vm.run(vm::settle)).count() == 0 {
                 return;
             }
         }

@@ -7,3 +7,4 @@ mod configuration;
 mod ends;
 mod header_hold;
 mod histograms;
+mod workers;

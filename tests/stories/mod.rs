@@ -14,8 +14,10 @@ pub mod limits;
 pub mod operators;
 pub mod overload;
 pub mod policies;
+pub mod pools;
 pub mod queue;
 pub mod reconfigure;
+pub mod turns;
 pub mod types;
 pub mod words;
 

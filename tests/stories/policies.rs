@@ -55,6 +55,68 @@ pub const SMALL_BUFFER: &str = r#"{
     "classes": [{"name": "short", "concurrency": 1, "queue": {"capacity": 8, "timeout": "30s"}}]
 }"#;
 
+/// Two classes on one slot.
+pub const POOL: &str = r#"{
+    "pools": [{"name": "gpu", "concurrency": 1}],
+    "classes": [
+        {"name": "short", "at_most": {"prompt_chars": 200, "max_tokens": 256}, "pool": "gpu",
+         "queue": {"capacity": 8, "timeout": "30s"}},
+        {"name": "long", "pool": "gpu", "queue": {"capacity": 8, "timeout": "30s"}}
+    ]
+}"#;
+
+/// Three slots, of which the more urgent class has one to itself.
+pub const RESERVED: &str = r#"{
+    "pools": [{"name": "gpu", "concurrency": 3}],
+    "classes": [
+        {"name": "short", "at_most": {"prompt_chars": 200, "max_tokens": 256}, "pool": "gpu", "reserved": 1,
+         "queue": {"capacity": 8, "timeout": "30s"}},
+        {"name": "long", "pool": "gpu", "queue": {"capacity": 8, "timeout": "30s"}}
+    ]
+}"#;
+
+/// Three slots, of which the less urgent class has one at most.
+pub const CAPPED: &str = r#"{
+    "pools": [{"name": "gpu", "concurrency": 3}],
+    "classes": [
+        {"name": "short", "at_most": {"prompt_chars": 200, "max_tokens": 256}, "pool": "gpu",
+         "queue": {"capacity": 8, "timeout": "30s"}},
+        {"name": "long", "pool": "gpu", "concurrency": 1, "queue": {"capacity": 8, "timeout": "30s"}}
+    ]
+}"#;
+
+/// One slot, and who has waited for 300 ms goes before newer ones of more urgent classes.
+pub const PROMOTING: &str = r#"{
+    "pools": [{"name": "gpu", "concurrency": 1}],
+    "classes": [
+        {"name": "short", "at_most": {"prompt_chars": 200, "max_tokens": 256}, "pool": "gpu",
+         "queue": {"capacity": 8, "timeout": "30s"}},
+        {"name": "long", "pool": "gpu", "queue": {"capacity": 8, "timeout": "30s", "promote_after": "300ms"}}
+    ]
+}"#;
+
+/// Tokens for a few short requests, and for no long one.
+pub const BUDGET: &str = r#"{
+    "pools": [{"name": "gpu", "concurrency_tokens": 100}],
+    "classes": [
+        {"name": "short", "at_most": {"prompt_chars": 200, "max_tokens": 256}, "pool": "gpu",
+         "queue": {"capacity": 8, "timeout": "30s"}},
+        {"name": "long", "pool": "gpu", "queue": {"capacity": 8, "timeout": "30s", "promote_after": "300ms"}}
+    ]
+}"#;
+
+/// One at a time, and tenants take turns.
+pub const TURNS: &str = r#"{
+    "classes": [{"name": "short", "concurrency": 1, "queue": {"capacity": 32, "timeout": "30s"}}],
+    "fairness": {"key": "header:x-tenant"}
+}"#;
+
+/// The same by the body's `user`.
+pub const USERS: &str = r#"{
+    "classes": [{"name": "short", "concurrency": 1, "queue": {"capacity": 32, "timeout": "30s"}}],
+    "fairness": {"key": "body:user"}
+}"#;
+
 /// What the corpus is written for.
 pub const REFERENCE: &str = r#"{
     "limits": {"body_bytes": 1048576, "prompt_chars": null, "prompt_tokens": 8000, "max_tokens": 1024,

@@ -64,6 +64,25 @@ macro_rules! stories {
                 classes_wait_apart: ONE_SLOT,
                 a_freed_place_can_be_taken: ONE_SLOT,
             }
+            pools {
+                the_more_urgent_goes_first: POOL,
+                the_older_goes_first_within_a_class: POOL,
+                both_share_the_slots: POOL,
+                queues_are_the_classes_own: POOL,
+                the_pools_gauges_are_right: POOL,
+                a_reserved_slot_is_kept: RESERVED,
+                a_class_has_its_share_at_most: CAPPED,
+                who_has_waited_long_goes_before_newer_ones: PROMOTING,
+                who_has_waited_long_goes_after_older_ones: PROMOTING,
+                a_budget_is_kept: BUDGET,
+                a_giant_runs_alone: BUDGET,
+                a_giant_is_not_passed_for_ever: BUDGET,
+            }
+            turns {
+                a_flood_delays_another_by_one_turn: TURNS,
+                those_without_a_key_share_one: TURNS,
+                turns_go_by_user: USERS,
+            }
             leaving {
                 a_client_gone_while_queued_leaves_its_place: ONE_SLOT,
                 a_client_gone_before_headers_leaves_its_slot: ONE_SLOT,
