@@ -16,6 +16,7 @@ fi
 cd -- "$here"
 
 module=$here/target/sluice.wasm
+trap_module=$here/target/sluice-trap.wasm
 envoy=$here/target/envoy/$envoy_version/envoy
 
 # ---- commands: the line with #: above each is what help prints
@@ -33,9 +34,7 @@ cmd_wasm() {
   need_wasm_target
   step "building the filter for $wasm_target"
   cargo build --release --locked --package sluice --target "$wasm_target"
-  mkdir -p target
-  cp "$(cargo_dir)/$wasm_target/release/sluice.wasm" "$module.$$"
-  mv "$module.$$" "$module"
+  put "$(cargo_dir)/$wasm_target/release/sluice.wasm" "$module"
   step "target/sluice.wasm has $(wc -c <"$module" | tr -d ' ') bytes"
 }
 
@@ -65,6 +64,7 @@ cmd_demo() {
 #: test: run all tests, also on the real Envoy; arguments go to cargo test
 cmd_test() {
   cmd_wasm
+  build_trap_module
   cmd_envoy
   step "testing"
   cargo test --workspace --locked --no-fail-fast "$@"
@@ -115,6 +115,23 @@ need_wasm_target() {
   need rustup "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
   step "adding the target $wasm_target"
   rustup target add "$wasm_target"
+}
+
+# The filter's twin that requests can make fail or hang, for tests of what happens then. A directory of its own, so that
+# the two do not make each other stale.
+build_trap_module() {
+  local dir
+  dir=$(cargo_dir)/trap
+  step "building the filter's twin for tests"
+  cargo build --release --locked --package sluice --features trap --target "$wasm_target" --target-dir "$dir"
+  put "$dir/$wasm_target/release/sluice.wasm" "$trap_module"
+}
+
+# put FILE PLACE: copies so that whoever reads the place sees the old file or the new one, whole.
+put() {
+  mkdir -p "${2%/*}"
+  cp "$1" "$2.$$"
+  mv "$2.$$" "$2"
 }
 
 # Where cargo puts its outputs.

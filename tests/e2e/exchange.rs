@@ -37,7 +37,11 @@ pub struct Exchange {
 impl Exchange {
     /// Sends `request` to `address`, in threads of its own.
     pub fn start(address: SocketAddr, request: &Request) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        Self::over(TcpStream::connect(address)?, request)
+    }
+
+    /// The same over a connection that is there already, and has served nothing yet.
+    pub fn over(stream: TcpStream, request: &Request) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let local = stream.local_addr()?;
         let inbox = Watched::new(Inbox::default());

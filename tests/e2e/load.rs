@@ -200,7 +200,8 @@ fn empty(world: &mut RealWorld) {
     let sent = world.send(&chat(1));
     assert_eq!(world.response(sent).status, 200);
     world.metric_becomes(INFLIGHT, 0);
-    world.pass(Duration::from_millis(100));
+    // Longer than the timer that shows gauges.
+    world.pass(Duration::from_millis(300));
     assert_eq!(world.metric(INFLIGHT), 0);
     assert!(world.healthy(), "{:?}", world.failures());
 }

@@ -4,6 +4,7 @@ mod connections;
 mod corpus;
 mod exchange;
 mod http2;
+mod idle;
 mod load;
 mod model;
 mod module;
@@ -11,6 +12,7 @@ mod settings;
 mod shipped;
 mod watched;
 mod wire;
+mod workers;
 mod world;
 
 pub use world::RealWorld;

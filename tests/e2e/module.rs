@@ -78,6 +78,17 @@ fn the_module_imports_only_what_hosts_offer() {
 }
 
 #[test]
+fn only_the_twin_for_tests_can_be_told_to_fail() {
+    let holds = |path: &Path, needle: &str| {
+        fs::read(path).unwrap().windows(needle.len()).any(|bytes| bytes == needle.as_bytes())
+    };
+    let shipped = Config::shipped("envoy.yaml").unwrap().module;
+    assert!(holds(&Config::trap_module().unwrap(), "x-sluice-test-trap"));
+    assert!(!holds(&shipped, "x-sluice-test-trap"));
+    assert!(holds(&shipped, "x-sluice-class"), "the search finds nothing");
+}
+
+#[test]
 fn the_module_is_small() {
     let size = fs::metadata(Config::shipped("envoy.yaml").unwrap().module).unwrap().len();
     assert!(size < LARGEST, "{size} bytes");

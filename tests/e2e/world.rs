@@ -1,5 +1,6 @@
 //! The stories' world on the real Envoy.
 
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,7 +50,33 @@ impl RealWorld {
 
     /// Starts a request without waiting for anything.
     pub fn launch(&mut self, request: &Request) -> Sent {
-        let exchange = Exchange::start(self.envoy.addr(), request).expect("a connection to Envoy");
+        self.enlist(Exchange::start(self.envoy.addr(), request).expect("a connection to Envoy"))
+    }
+
+    /// The same on a connection that Envoy has given to this `worker` of its several.
+    pub fn launch_on(&mut self, worker: usize, request: &Request) -> Sent {
+        const TRIES: usize = 200;
+        for _ in 0..TRIES {
+            let before = self.connections(worker);
+            let all = self.all_connections();
+            let stream = TcpStream::connect(self.envoy.addr()).expect("a connection to Envoy");
+            poll(
+                || "a worker to take a connection".to_owned(),
+                || (self.all_connections() > all).then_some(()),
+            );
+            if self.connections(worker) > before {
+                return self.enlist(Exchange::over(stream, request).expect("a connection to Envoy"));
+            }
+        }
+        panic!("worker {worker} takes no connection");
+    }
+
+    /// How many requests the model server has open, and the most that it ever had.
+    pub fn open(&self) -> (usize, usize) {
+        self.arrivals.look(|desk| (desk.open(), desk.peak))
+    }
+
+    fn enlist(&mut self, exchange: Exchange) -> Sent {
         let local = exchange.local.to_string();
         self.clients.push(Client { exchange: Some(exchange), local });
         Sent(self.clients.len() - 1)
@@ -88,6 +115,22 @@ impl RealWorld {
     fn read(&self) -> usize {
         let stats = self.envoy.stats().expect("stats");
         usize::try_from(stats.get("http.clients.downstream_cx_rx_bytes_total")).expect("a count of bytes")
+    }
+
+    /// How many connections a worker has taken.
+    fn connections(&self, worker: usize) -> u64 {
+        self.connections_named(&format!(".worker_{worker}.downstream_cx_total"))
+    }
+
+    fn all_connections(&self) -> u64 {
+        self.connections_named(".downstream_cx_total")
+    }
+
+    fn connections_named(&self, suffix: &str) -> u64 {
+        let stats = self.envoy.stats().expect("stats");
+        let of_workers = |name: &str| name.starts_with("listener.") && name.contains(".worker_");
+        let named = stats.iter().filter(|(name, _)| of_workers(name) && name.ends_with(suffix));
+        named.map(|(_, count)| count).sum()
     }
 
     /// Whether Envoy has sent a request on, or means to, that the model server does not have yet.

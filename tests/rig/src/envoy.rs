@@ -38,6 +38,8 @@ pub struct Config {
     pub concurrency: u32,
     /// Where the model servers listen, by cluster. A cluster not named keeps its shipped address.
     pub clusters: Vec<(String, SocketAddr)>,
+    /// Idle timeouts in place of the shipped ones, by route.
+    pub idle_timeouts: Vec<(String, Duration)>,
     /// How long requests under a replaced policy may go on.
     pub drain: Duration,
     /// `allow_on_headers_stop_iteration`; false only to see what the filter says then.
@@ -57,9 +59,15 @@ impl Config {
             policy: None,
             concurrency: 1,
             clusters: Vec::new(),
+            idle_timeouts: Vec::new(),
             drain: Duration::from_secs(60),
             header_hold: true,
         })
+    }
+
+    /// The module's twin whose VM a request can make fail or hang. `SLUICE_WASM_TRAP` names another one.
+    pub fn trap_module() -> Result<PathBuf> {
+        present("SLUICE_WASM_TRAP", root().join("target/sluice-trap.wasm"))
     }
 
     /// Whether Envoy accepts this configuration: `envoy --mode validate`, which loads the module and the policy too.

@@ -5,6 +5,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -41,6 +42,9 @@ impl Bootstrap {
         if let Some(plugin) = plugin(&mut listener)? {
             *at(plugin, "/vm_config/code/local/filename")? = json!(config.module);
             *at(plugin, "/allow_on_headers_stop_iteration")? = json!(config.header_hold);
+        }
+        for (route, timeout) in &config.idle_timeouts {
+            set_idle_timeout(&mut listener, route, *timeout)?;
         }
         let mut bootstrap = Self { rest, listener };
         if let Some(policy) = &config.policy {
@@ -105,6 +109,15 @@ fn set_cluster(rest: &mut Value, name: &str, address: &SocketAddr) -> Result<()>
     let cluster = cluster.with_context(|| format!("no cluster {name}"))?;
     *at(cluster, "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address")? =
         json!({"address": address.ip(), "port_value": address.port()});
+    Ok(())
+}
+
+fn set_idle_timeout(listener: &mut Value, name: &str, timeout: Duration) -> Result<()> {
+    let routes = at(listener, &format!("{MANAGER}/route_config/virtual_hosts/0/routes"))?;
+    let routes = routes.as_array_mut().context("routes")?;
+    let route = routes.iter_mut().find(|route| route["name"] == name);
+    let route = route.with_context(|| format!("no route {name}"))?;
+    *at(route, "/route/idle_timeout")? = json!(format!("{}s", timeout.as_secs_f64()));
     Ok(())
 }
 
