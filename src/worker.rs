@@ -114,6 +114,7 @@ impl<H: Host> Worker<H> {
         let entered = self.engine.borrow_mut().admission.enter(now, request);
         let settled = entered.and_then(|(ticket, pool)| {
             let admitted = self.settle(now, pool, Some(ticket), true)?;
+            self.wake_if_ready();
             Some(if admitted { Admitted::Now(ticket) } else { Admitted::Later(ticket) })
         });
         match settled {
@@ -136,6 +137,7 @@ impl<H: Host> Worker<H> {
         let pool = self.engine.borrow_mut().admission.leave(now, ticket, served, broken);
         if let Some(pool) = pool {
             self.settle(now, pool, None, true);
+            self.wake_if_ready();
         }
         if self.engine.borrow().admission.is_waiting() {
             self.watch();
@@ -185,6 +187,13 @@ impl<H: Host> Worker<H> {
     fn wake_self(&self) {
         if let Some(writer) = self.writer.get().filter(|_| !self.woken.get()) {
             self.woken.set(self.host.wake(writer.queue));
+        }
+    }
+
+    /// The same for those that were given a slot outside of [`Worker::turn`], which looks for them itself.
+    fn wake_if_ready(&self) {
+        if self.engine.borrow().admission.has_ready() {
+            self.wake_self();
         }
     }
 
@@ -251,9 +260,6 @@ impl<H: Host> Worker<H> {
                 }
             }
             let admitted = self.engine.borrow_mut().admission.commit(now, settlement, due);
-            if self.engine.borrow().admission.has_ready() {
-                self.wake_self();
-            }
             return due.then_some(admitted);
         }
         None
