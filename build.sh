@@ -61,6 +61,13 @@ cmd_demo() {
   rig demo "$@"
 }
 
+#: bench: measure admission over several workers of Envoy; SLUICE_WASM_BASELINE names a module to compare with (--pairs)
+cmd_bench() {
+  cmd_wasm
+  cmd_envoy
+  rig bench-admission "$@"
+}
+
 #: test: run all tests, also on the real Envoy; arguments go to cargo test
 cmd_test() {
   cmd_wasm

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use rig::model::cost::Preset;
 use rig::model::http::ModelServer;
-use rig::{demo, run};
+use rig::{bench, demo, run};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Test ground of Sluice: a simulated model server, Envoy before it, and load.
@@ -40,12 +40,14 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Measure what admission over all workers costs, beside another module, and how well it uses its slots.
+    BenchAdmission(bench::Options),
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let command = Arguments::parse().command;
-    let endless = !matches!(command, Command::Demo { .. });
+    let endless = !matches!(command, Command::Demo { .. } | Command::BenchAdmission(_));
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -56,7 +58,7 @@ async fn main() -> Result<()> {
         _ = terminate.recv() => {}
         _ = hangup.recv() => {}
     }
-    ensure!(endless, "ended by a signal before the comparison was complete");
+    ensure!(endless, "ended by a signal before all was measured");
     Ok(())
 }
 
@@ -65,6 +67,7 @@ async fn execute(command: Command) -> Result<()> {
         Command::Serve { port, preset } => serve(port, preset).await,
         Command::Run { port, admin_port } => run::run(port, admin_port).await,
         Command::Demo { seed } => demo::demo(seed).await,
+        Command::BenchAdmission(options) => bench::admission(options).await,
     }
 }
 

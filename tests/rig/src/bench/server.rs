@@ -1,0 +1,120 @@
+//! A model server that answers after a fixed time, as cheaply as it can, and writes down when.
+
+use anyhow::Result;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+/// A request's stay.
+#[derive(Clone, Copy, Debug)]
+pub struct Stay {
+    /// The number that its client gave it.
+    pub number: usize,
+    /// From its last byte to the first one of its answer.
+    pub from: Instant,
+    pub to: Instant,
+}
+
+/// Serves until it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    stays: Arc<Mutex<Vec<Stay>>>,
+    task: AbortHandle,
+}
+
+impl Server {
+    /// Each request is answered about `service` after it has come, a fifth more or less, so that not all end at once.
+    /// Stays are written down only where that takes any time.
+    pub async fn start(service: Duration) -> Result<Server> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let stays = Arc::new(Mutex::default());
+        let log = Arc::clone(&stays);
+        let accept = async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let log = Arc::clone(&log);
+                // A connection that breaks is Envoy's to notice.
+                tokio::spawn(async move { serve(stream, service, &log).await });
+            }
+        };
+        Ok(Server { address, stays, task: tokio::spawn(accept).abort_handle() })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The stays since the last time, in the order in which they began.
+    pub fn take_stays(&self) -> Vec<Stay> {
+        let mut stays = std::mem::take(&mut *self.stays.lock().unwrap_or_else(PoisonError::into_inner));
+        stays.sort_by_key(|stay| stay.from);
+        stays
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(mut stream: TcpStream, service: Duration, log: &Mutex<Vec<Stay>>) -> Result<()> {
+    stream.set_nodelay(true)?;
+    let mut received = Vec::new();
+    loop {
+        let whole = loop {
+            if let Some(length) = length(&received) {
+                break length;
+            }
+            if stream.read_buf(&mut received).await? == 0 {
+                return Ok(());
+            }
+        };
+        let from = Instant::now();
+        if !service.is_zero() {
+            let number = number(&received[..whole]);
+            let fifths = u32::try_from(number * 7 % 5).unwrap_or(0);
+            sleep(service * (8 + fifths) / 10).await;
+            let stay = Stay { number, from, to: Instant::now() };
+            log.lock().unwrap_or_else(PoisonError::into_inner).push(stay);
+        }
+        received.drain(..whole);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await?;
+    }
+}
+
+/// How long the first message of HTTP/1 in `bytes` is, once it is whole. Its length must be given.
+pub fn length(bytes: &[u8]) -> Option<usize> {
+    let head = bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    let length = field(&bytes[..head], "content-length").unwrap_or(0);
+    (bytes.len() >= head + length).then_some(head + length)
+}
+
+fn number(request: &[u8]) -> usize {
+    field(request, "x-number").unwrap_or(0)
+}
+
+/// A number in a head, by the name of its field.
+fn field(head: &[u8], name: &str) -> Option<usize> {
+    let lines = head.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    let mut fields = lines.filter_map(|line| line.split_once(": "));
+    fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_whole_with_its_body() {
+        let message = b"POST / HTTP/1.1\r\nX-Number: 7\r\ncontent-length: 3\r\n\r\nabc";
+        assert_eq!(length(message), Some(message.len()));
+        assert_eq!(length(&[message.as_slice(), b"POST"].concat()), Some(message.len()));
+        assert_eq!(length(&message[..message.len() - 1]), None);
+        assert_eq!(number(message), 7);
+    }
+}
