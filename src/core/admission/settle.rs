@@ -43,6 +43,11 @@ impl Settlement {
     pub fn is_due(&self, changed: bool) -> bool {
         !self.full && (changed || !self.idle)
     }
+
+    /// The requests that would get a slot.
+    pub fn starts(&self) -> &[Ticket] {
+        &self.taken
+    }
 }
 
 impl Admission {

@@ -1,35 +1,37 @@
 //! Who is next: free slots go to waiting requests, whichever worker they wait on.
 
 use super::PICKUP;
-use super::record::{Record, Row};
+use super::record::{Head, Record, Row};
 use super::rules::Rules;
 use crate::core::units::Time;
 
 /// Takes back what was handed out and not taken in time, then hands every free slot to the next request that fits.
 pub fn hand_out(record: &mut Record, now: Time) {
     take_back(record, now);
-    let mut candidates = candidates(record, now);
-    if candidates.is_empty() {
+    let mut usage = Usage::of(record, now);
+    if usage.free(&record.rules) == 0 {
         return;
     }
-    let mut usage = Usage::of(record, now);
-    for place in in_order(&mut candidates) {
-        let Some(next) = candidates.get(place) else { continue };
-        match usage.verdict(&record.rules, next) {
+    let mut fronts = fronts(record, now, &usage);
+    while let Some(at) = next(&fronts) {
+        let Some(front) = fronts.get_mut(at) else { return };
+        match usage.verdict(&record.rules, front) {
             Verdict::Fits => {
-                usage.take(next.urgency, next.tokens);
-                let head = record
-                    .rows
-                    .get_mut(next.row)
-                    .and_then(|row| row.shares.get_mut(next.share))
-                    .and_then(|share| share.heads.get_mut(next.head));
-                if let Some(head) = head {
+                usage.add(front.urgency, 1, front.tokens);
+                if let Some(head) = front.head_mut(record) {
                     head.granted = Some(now);
                 }
             }
             Verdict::NotNow => {}
-            Verdict::Closes => usage.close(next.urgency),
+            Verdict::Closes => {
+                let closed = front.urgency;
+                fronts.retain(|front| front.urgency != closed);
+                continue;
+            }
             Verdict::ClosesAll => return,
+        }
+        if !front.advance(record, now) {
+            fronts.swap_remove(at);
         }
     }
 }
@@ -46,80 +48,86 @@ fn take_back(record: &mut Record, now: Time) {
     }
 }
 
-/// A request that a slot could be handed to.
-struct Candidate {
-    urgency: usize,
-    /// Since when it waits; not before the one that its worker would serve ahead of it.
-    since: Time,
+/// The first request of a row's share of a class that no slot has been handed to: a worker's line keeps its order,
+/// whatever is waited for.
+struct Front {
     row: usize,
     share: usize,
     head: usize,
+    urgency: usize,
+    /// Since when it waits; not before the one that its worker would serve ahead of it.
+    since: Time,
+    /// Since when a request waits that goes before newer ones of more urgent classes: it or one behind it, since that
+    /// one cannot pass.
+    promoted: Option<Time>,
     tokens: u64,
-    /// Whether it goes before newer ones of more urgent classes.
-    promoted: bool,
     /// Whether it lets nobody past it while the budget is short.
     blocks: bool,
 }
 
-fn candidates(record: &Record, now: Time) -> Vec<Candidate> {
-    let mut candidates = Vec::new();
-    let able = |row: &&Row| row.is_fresh(now) && !row.slow;
-    for (row_at, row) in record.rows.iter().enumerate().filter(|(_, row)| able(row)) {
-        for (share_at, share) in row.shares.iter().enumerate().filter(|(_, share)| !share.heads.is_empty()) {
-            let rule = record.rules.of(share.class);
-            let waited = |head: &super::Head| now.since(head.since);
-            let mut since = Time::default();
-            for (head_at, head) in share.heads.iter().enumerate() {
-                since = since.max(head.since);
-                if head.granted.is_some() {
-                    continue;
-                }
-                candidates.push(Candidate {
-                    urgency: record.rules.urgency(share.class),
-                    since,
-                    row: row_at,
-                    share: share_at,
-                    head: head_at,
-                    tokens: head.tokens,
-                    promoted: rule
-                        .and_then(|rule| rule.promote_after)
-                        .is_some_and(|after| waited(head) >= after),
-                    blocks: rule.is_some_and(|rule| waited(head) >= rule.block_after),
-                });
+impl Front {
+    /// Moves on from the present head to the next one; false where there is none.
+    fn advance(&mut self, record: &Record, now: Time) -> bool {
+        self.head += 1;
+        self.find(record, now)
+    }
+
+    /// Looks for a head without a slot from the present one on.
+    fn find(&mut self, record: &Record, now: Time) -> bool {
+        let share = record.rows.get(self.row).and_then(|row| row.shares.get(self.share));
+        let behind = share.and_then(|share| share.heads.get(self.head..)).unwrap_or_default();
+        let Some(skip) = behind.iter().position(|head| head.granted.is_none()) else { return false };
+        let behind = behind.get(skip..).unwrap_or_default();
+        let Some(head) = behind.first() else { return false };
+        let rule = record.rules.classes.get(self.urgency);
+        let promoted = rule.and_then(|rule| rule.promote_after).and_then(|after| {
+            behind.iter().map(|head| head.since).filter(|since| now.since(*since) >= after).min()
+        });
+        self.head += skip;
+        self.since = self.since.max(head.since);
+        self.promoted = promoted;
+        self.tokens = head.tokens;
+        self.blocks = rule.is_some_and(|rule| now.since(head.since) >= rule.block_after);
+        true
+    }
+
+    fn head_mut<'a>(&self, record: &'a mut Record) -> Option<&'a mut Head> {
+        record.rows.get_mut(self.row)?.shares.get_mut(self.share)?.heads.get_mut(self.head)
+    }
+}
+
+/// The fronts of all lines that a slot could be handed to.
+fn fronts(record: &Record, now: Time, usage: &Usage) -> Vec<Front> {
+    let mut fronts = Vec::new();
+    let able = |row: &Row| row.is_fresh(now) && !row.slow;
+    for (row, at) in record.rows.iter().enumerate().filter(|(_, row)| able(row)) {
+        for (share, at) in at.shares.iter().enumerate().filter(|(_, share)| !share.heads.is_empty()) {
+            let urgency = record.rules.urgency(at.class);
+            if usage.is_full(&record.rules, urgency) {
+                continue;
+            }
+            let since = Time::default();
+            let mut front =
+                Front { row, share, head: 0, urgency, since, promoted: None, tokens: 0, blocks: false };
+            if front.find(record, now) {
+                fronts.push(front);
             }
         }
     }
-    candidates
+    fronts
 }
 
-/// The places of the candidates in the order in which they are to be served: the oldest of the most urgent class, but
-/// before it the oldest promoted one where that is older.
-fn in_order(candidates: &mut [Candidate]) -> Vec<usize> {
-    candidates.sort_by_key(|next| (next.urgency, next.since, next.row, next.head));
-    let mut promoted: Vec<(Time, usize)> = candidates
+/// Which front is to be served next: the oldest of the most urgent class, or the oldest promoted one where that is
+/// older.
+fn next(fronts: &[Front]) -> Option<usize> {
+    let (at, urgent) =
+        fronts.iter().enumerate().min_by_key(|(_, front)| (front.urgency, front.since, front.row))?;
+    let promoted = fronts
         .iter()
         .enumerate()
-        .filter(|(_, next)| next.promoted)
-        .map(|(place, next)| (next.since, place))
-        .collect();
-    promoted.sort_unstable();
-    let mut promoted = promoted.into_iter().peekable();
-    let mut order = Vec::with_capacity(candidates.len());
-    let mut taken = vec![false; candidates.len()];
-    let mut push = |place: usize, order: &mut Vec<usize>| {
-        if let Some(taken) = taken.get_mut(place)
-            && !std::mem::replace(taken, true)
-        {
-            order.push(place);
-        }
-    };
-    for (place, next) in candidates.iter().enumerate() {
-        while let Some((_, older)) = promoted.next_if(|(since, _)| *since < next.since) {
-            push(older, &mut order);
-        }
-        push(place, &mut order);
-    }
-    order
+        .filter_map(|(at, front)| Some((front.promoted?, front.urgency, front.row, at)));
+    let older = promoted.min().filter(|(since, ..)| *since < urgent.since);
+    Some(older.map_or(at, |(.., at)| at))
 }
 
 enum Verdict {
@@ -144,7 +152,6 @@ struct Usage {
 struct ClassUsage {
     slots: u64,
     tokens: u64,
-    closed: bool,
 }
 
 impl Usage {
@@ -162,10 +169,6 @@ impl Usage {
         usage
     }
 
-    fn take(&mut self, urgency: usize, tokens: u64) {
-        self.add(urgency, 1, tokens);
-    }
-
     fn add(&mut self, urgency: usize, slots: u64, tokens: u64) {
         self.slots += slots;
         self.tokens = self.tokens.saturating_add(tokens);
@@ -175,36 +178,33 @@ impl Usage {
         }
     }
 
-    fn close(&mut self, urgency: usize) {
-        if let Some(class) = self.classes.get_mut(urgency) {
-            class.closed = true;
-        }
+    fn free(&self, rules: &Rules) -> u64 {
+        bound(rules.concurrency).saturating_sub(self.slots)
     }
 
-    fn verdict(&self, rules: &Rules, next: &Candidate) -> Verdict {
-        let Some(class) = self.classes.get(next.urgency).filter(|class| !class.closed) else {
-            return Verdict::NotNow;
-        };
-        let free = bound(rules.concurrency).saturating_sub(self.slots);
+    /// Whether nobody of a class may have a slot, whoever waits.
+    fn is_full(&self, rules: &Rules, urgency: usize) -> bool {
+        let limit = rules.classes.get(urgency).map_or(u64::MAX, |rule| bound(rule.concurrency));
+        self.classes.get(urgency).is_none_or(|class| class.slots >= limit)
+    }
+
+    fn verdict(&self, rules: &Rules, next: &Front) -> Verdict {
+        let free = self.free(rules);
         if free == 0 {
             return Verdict::ClosesAll;
         }
-        if free <= self.reserved_before(rules, next.urgency) {
+        if free <= self.reserved_before(rules, next.urgency) || self.is_full(rules, next.urgency) {
             return Verdict::Closes;
         }
         let fits = |used: u64, budget: u64| used == 0 || used.saturating_add(next.tokens) <= budget;
-        if let Some(rule) = rules.classes.get(next.urgency) {
-            if class.slots >= bound(rule.concurrency) {
-                return Verdict::Closes;
-            }
-            if !fits(class.tokens, rule.tokens) {
-                return if next.blocks { Verdict::Closes } else { Verdict::NotNow };
-            }
+        let (class, rule) = (self.classes.get(next.urgency), rules.classes.get(next.urgency));
+        let fits_class = class.zip(rule).is_none_or(|(class, rule)| fits(class.tokens, rule.tokens));
+        match (fits_class, fits(self.tokens, rules.tokens)) {
+            (true, true) => Verdict::Fits,
+            (false, _) if next.blocks => Verdict::Closes,
+            (true, false) if next.blocks => Verdict::ClosesAll,
+            _ => Verdict::NotNow,
         }
-        if !fits(self.tokens, rules.tokens) {
-            return if next.blocks { Verdict::ClosesAll } else { Verdict::NotNow };
-        }
-        Verdict::Fits
     }
 
     /// Slots kept for classes more urgent than this one and not yet used by them.
