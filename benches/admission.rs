@@ -72,7 +72,7 @@ impl Bench {
             let mut admission = Admission::new(&policy, now);
             let writer = Writer { uid: other, queue: other as u32 };
             let (ticket, pool) = admission.enter(now, request()).expect("a class");
-            let settlement = admission.propose(now, writer, pool, bench.found(), Some(ticket));
+            let settlement = admission.propose(now, writer, pool, found(&bench.store), Some(ticket));
             bench.store.clone_from(&settlement.record);
             assert!(admission.commit(now, settlement, true));
         }
@@ -83,13 +83,9 @@ impl Bench {
         bench
     }
 
-    fn found(&self) -> Option<&[u8]> {
-        (!self.store.is_empty()).then_some(&self.store[..])
-    }
-
     fn enter(&mut self) -> bool {
         let (ticket, pool) = self.admission.enter(self.now, request()).expect("a class");
-        let settlement = self.admission.propose(self.now, WRITER, pool, self.found(), Some(ticket));
+        let settlement = self.admission.propose(self.now, WRITER, pool, found(&self.store), Some(ticket));
         assert!(settlement.is_due(true));
         self.store.clone_from(&settlement.record);
         let admitted = self.admission.commit(self.now, settlement, true);
@@ -103,7 +99,7 @@ impl Bench {
     fn leave(&mut self) {
         let ticket = self.running.pop_front().expect("something runs");
         let pool = self.admission.leave(self.now, ticket, true, false).expect("it was there");
-        let settlement = self.admission.propose(self.now, WRITER, pool, self.found(), None);
+        let settlement = self.admission.propose(self.now, WRITER, pool, found(&self.store), None);
         self.store.clone_from(&settlement.record);
         self.admission.commit(self.now, settlement, true);
         self.running.extend(self.admission.take_ready(32).into_iter().map(|leaving| leaving.ticket));
@@ -121,6 +117,10 @@ impl Bench {
         assert_eq!(self.running.len(), SLOTS);
         took
     }
+}
+
+fn found(store: &[u8]) -> Option<&[u8]> {
+    (!store.is_empty()).then_some(store)
 }
 
 fn request() -> Request {

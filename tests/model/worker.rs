@@ -194,7 +194,7 @@ impl World<'_> {
             let (bytes, version) =
                 (found.as_ref().map(|found| &found.0[..]), found.as_ref().map(|found| found.1));
             let propose =
-                |world: &World| world.nodes[node].admission.propose(now, writer, pool, bytes, arriving);
+                |world: &mut World| world.nodes[node].admission.propose(now, writer, pool, bytes, arriving);
             let settlement = propose(self);
             if self.chance(3) % 16 == 0 {
                 let twin = propose(self);

@@ -39,6 +39,8 @@ pub struct Admission {
     ready: VecDeque<Ticket>,
     /// Whose client has left: the slot is given back at that time.
     lingering: VecDeque<(Time, Ticket)>,
+    /// Room for the next settlement.
+    spare: Settlement,
 }
 
 /// One worker's part in a class.
@@ -76,6 +78,7 @@ impl Admission {
             deadlines: BTreeSet::new(),
             ready: VecDeque::new(),
             lingering: VecDeque::new(),
+            spare: Settlement::default(),
         }
     }
 

@@ -5,33 +5,43 @@ use super::record::{Head, Record, Row};
 use super::rules::Rules;
 use crate::core::units::Time;
 
-/// Takes back what was handed out and not taken in time, then hands every free slot to the next request that fits.
-pub fn hand_out(record: &mut Record, now: Time) {
-    take_back(record, now);
-    let mut usage = Usage::of(record, now);
-    if usage.free(&record.rules) == 0 {
-        return;
-    }
-    let mut fronts = fronts(record, now, &usage);
-    while let Some(at) = next(&fronts) {
-        let Some(front) = fronts.get_mut(at) else { return };
-        match usage.verdict(&record.rules, front) {
-            Verdict::Fits => {
-                usage.add(front.urgency, 1, front.tokens);
-                if let Some(head) = front.head_mut(record) {
-                    head.granted = Some(now);
-                }
-            }
-            Verdict::NotNow => {}
-            Verdict::Closes => {
-                let closed = front.urgency;
-                fronts.retain(|front| front.urgency != closed);
-                continue;
-            }
-            Verdict::ClosesAll => return,
+/// Hands out slots; what it needs for that is kept and used again.
+#[derive(Debug, Default)]
+pub struct Handout {
+    usage: Usage,
+    fronts: Vec<Front>,
+}
+
+impl Handout {
+    /// Takes back what was handed out and not taken in time, then hands every free slot to the next request that fits.
+    pub fn run(&mut self, record: &mut Record, now: Time) {
+        take_back(record, now);
+        let Handout { usage, fronts } = self;
+        usage.count(record, now);
+        if usage.free(&record.rules) == 0 {
+            return;
         }
-        if !front.advance(record, now) {
-            fronts.swap_remove(at);
+        find_fronts(fronts, record, now, usage);
+        while let Some(at) = next(fronts) {
+            let Some(front) = fronts.get_mut(at) else { return };
+            match usage.verdict(&record.rules, front) {
+                Verdict::Fits => {
+                    usage.add(front.urgency, 1, front.tokens);
+                    if let Some(head) = front.head_mut(record) {
+                        head.granted = Some(now);
+                    }
+                }
+                Verdict::NotNow => {}
+                Verdict::Closes => {
+                    let closed = front.urgency;
+                    fronts.retain(|front| front.urgency != closed);
+                    continue;
+                }
+                Verdict::ClosesAll => return,
+            }
+            if !front.advance(record, now) {
+                fronts.swap_remove(at);
+            }
         }
     }
 }
@@ -50,6 +60,7 @@ fn take_back(record: &mut Record, now: Time) {
 
 /// The first request of a row's share of a class that no slot has been handed to: a worker's line keeps its order,
 /// whatever is waited for.
+#[derive(Debug)]
 struct Front {
     row: usize,
     share: usize,
@@ -97,8 +108,8 @@ impl Front {
 }
 
 /// The fronts of all lines that a slot could be handed to.
-fn fronts(record: &Record, now: Time, usage: &Usage) -> Vec<Front> {
-    let mut fronts = Vec::new();
+fn find_fronts(fronts: &mut Vec<Front>, record: &Record, now: Time, usage: &Usage) {
+    fronts.clear();
     let able = |row: &Row| row.is_fresh(now) && !row.slow;
     for (row, at) in record.rows.iter().enumerate().filter(|(_, row)| able(row)) {
         for (share, at) in at.shares.iter().enumerate().filter(|(_, share)| !share.heads.is_empty()) {
@@ -114,7 +125,6 @@ fn fronts(record: &Record, now: Time, usage: &Usage) -> Vec<Front> {
             }
         }
     }
-    fronts
 }
 
 /// Which front is to be served next: the oldest of the most urgent class, or the oldest promoted one where that is
@@ -141,6 +151,7 @@ enum Verdict {
 }
 
 /// What is in use, as far as limits go.
+#[derive(Debug, Default)]
 struct Usage {
     slots: u64,
     tokens: u64,
@@ -148,25 +159,25 @@ struct Usage {
     classes: Vec<ClassUsage>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct ClassUsage {
     slots: u64,
     tokens: u64,
 }
 
 impl Usage {
-    fn of(record: &Record, now: Time) -> Usage {
-        let classes = vec![ClassUsage::default(); record.rules.classes.len() + 1];
-        let mut usage = Usage { slots: 0, tokens: 0, classes };
+    fn count(&mut self, record: &Record, now: Time) {
+        (self.slots, self.tokens) = (0, 0);
+        self.classes.clear();
+        self.classes.resize(record.rules.classes.len() + 1, ClassUsage::default());
         for share in record.fresh(now).flat_map(|row| &row.shares) {
             let (mut slots, mut tokens) = (u64::from(share.inflight), share.tokens);
             for head in share.granted() {
                 slots += 1;
                 tokens = tokens.saturating_add(head.tokens);
             }
-            usage.add(record.rules.urgency(share.class), slots, tokens);
+            self.add(record.rules.urgency(share.class), slots, tokens);
         }
-        usage
     }
 
     fn add(&mut self, urgency: usize, slots: u64, tokens: u64) {

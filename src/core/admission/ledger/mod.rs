@@ -6,7 +6,7 @@ mod handout;
 mod record;
 mod rules;
 
-pub use handout::hand_out;
+pub use handout::Handout;
 pub use record::{Demand, Head, Record, Row, Share};
 pub use rules::{ClassKey, ClassRule, Rules};
 
