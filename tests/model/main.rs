@@ -9,6 +9,7 @@ mod history;
 mod layout;
 mod life;
 mod limits;
+mod promises;
 mod referee;
 mod shrink;
 mod worker;

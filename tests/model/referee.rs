@@ -72,11 +72,12 @@ pub fn precedes(a: &Waiter, b: &Waiter, keys: bool) -> bool {
     if a.class == b.class {
         return if a.row == b.row { a.place < b.place } else { !keys && (a.since, a.row) < (b.since, b.row) };
     }
-    if a.class < b.class {
-        !b.promoted.is_some_and(|since| since < a.since)
-    } else {
-        a.promoted.is_some_and(|since| since < b.since)
-    }
+    // Of two promoted ones the older one goes first, and the more urgent one where they are equally old.
+    let passes = |low: &Waiter, high: &Waiter| {
+        low.promoted
+            .is_some_and(|since| since < high.since && high.promoted.is_none_or(|other| since < other))
+    };
+    if a.class < b.class { !passes(b, a) } else { passes(a, b) }
 }
 
 /// Whether a waiting request may have a slot, given all that wait with it in rows that can be served.

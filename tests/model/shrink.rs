@@ -4,7 +4,7 @@ use crate::history::{MS, Op};
 use crate::world::Fault;
 
 /// Runs that shrinking may take.
-const RUNS: usize = 3000;
+const RUNS: usize = 1500;
 
 /// The shortest part of `ops` found that still fails, and how. `run` tells whether a history fails.
 pub fn shrink(ops: &[Op], fault: Fault, run: &dyn Fn(&[Op]) -> Option<Fault>) -> (Vec<Op>, Fault) {

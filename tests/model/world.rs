@@ -113,6 +113,9 @@ impl<'a> World<'a> {
             }
             self.now = at;
             self.seen.events += 1;
+            if self.seen.events > 20_000 + 40 * self.ops.len() as u64 {
+                self.audit.fault("more callbacks than anybody has reason for".to_owned());
+            }
             self.handle(event);
             crate::audit::after_event(&mut self);
             self.check()?;
