@@ -130,6 +130,10 @@ fn request() -> Request {
 fn main() {
     let cases: Vec<(usize, u64)> =
         [0, 10, 10_000].iter().flat_map(|waiting| [1, 2, 4, 16].map(|rows| (*waiting, rows))).collect();
+    // `-- 10000 1` measures that case alone.
+    let only: Vec<u64> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
+    let wanted = |(waiting, rows): &(usize, u64)| only.is_empty() || only == [*waiting as u64, *rows];
+    let cases: Vec<_> = cases.into_iter().filter(wanted).collect();
     let mut benches: Vec<Bench> = cases.iter().map(|(waiting, rows)| Bench::new(*waiting, *rows)).collect();
     let mut times = vec![Vec::new(); benches.len()];
     for _ in 0..ROUNDS {

@@ -59,8 +59,15 @@ impl Audit {
 }
 
 /// A worker has settled: `found` became what the store holds now, and `starts` are its requests that got slots.
-pub fn written(world: &mut World, node: usize, key: &Rc<str>, found: Option<&[u8]>, starts: &[Ticket]) {
-    if let Err(what) = try_written(world, node, key, found, starts) {
+pub fn written(
+    world: &mut World,
+    node: usize,
+    key: &Rc<str>,
+    found: Option<&[u8]>,
+    starts: &[Ticket],
+    wake: &[u32],
+) {
+    if let Err(what) = try_written(world, node, key, found, starts, wake) {
         let key = key.to_string();
         world.audit.fault(format!("{key}, worker {node}: {what}"));
     }
@@ -72,6 +79,7 @@ fn try_written(
     key: &Rc<str>,
     found: Option<&[u8]>,
     starts: &[Ticket],
+    wake: &[u32],
 ) -> Result<(), String> {
     let now = world.now;
     let before =
@@ -89,6 +97,12 @@ fn try_written(
     let limits = world.audit.limits(key, &after).ok_or("limits that nobody has")?;
     let uid = world.nodes[node].writer.map_or(0, |writer| writer.uid);
     others_untouched(&before, &after, uid, now)?;
+    let told = |row: &&Row| before.rows.iter().any(|other| other.uid == row.uid && !other.woken);
+    let woken: Vec<u32> =
+        after.rows.iter().filter(|row| row.woken).filter(told).map(|row| row.queue).collect();
+    if woken != wake {
+        return Err(format!("wakes {wake:?} and says that it woke {woken:?}"));
+    }
     own_row(world, node, key, &after)?;
     let served = served(world, node, &before, &after, &limits, starts)?;
     let in_use = usage(&after, &limits, now);
@@ -96,6 +110,9 @@ fn try_written(
         if let Some(what) = in_use.broken(&limits, waiter.class) {
             return Err(format!("{waiter:?} let in: {what}"));
         }
+    }
+    if let Some(waiter) = unfit(&served, &in_use, &limits) {
+        return Err(format!("{waiter:?} let in with {in_use:?} in use after it, of {limits:?}"));
     }
     let able = |waiter: &Waiter| !after.rows[waiter.row].slow;
     let waiting: Vec<Waiter> = waiters(&after, &limits, now).into_iter().filter(able).collect();
@@ -247,6 +264,22 @@ fn served(
         }
     }
     Ok(served)
+}
+
+/// One of those let in who could not have been, in whatever order they came: with what was in use before, the least
+/// urgent ones first, since they are the ones whom slots are kept from.
+fn unfit<'a>(served: &'a [Waiter], after: &Usage, limits: &Limits) -> Option<&'a Waiter> {
+    let mut usage = after.clone();
+    served.iter().for_each(|waiter| usage.sub(waiter.class, 1, waiter.tokens));
+    let mut left: Vec<&Waiter> = served.iter().collect();
+    left.sort_by_key(|waiter| std::cmp::Reverse(waiter.class));
+    while !left.is_empty() {
+        let fits = |waiter: &&Waiter| usage.fit(limits, waiter.class, waiter.tokens) == Fit::Yes;
+        let Some(at) = left.iter().position(fits) else { return left.first().copied() };
+        let waiter = left.remove(at);
+        usage.add(waiter.class, 1, waiter.tokens);
+    }
+    None
 }
 
 /// Nobody of a class and key starts while an older one of them waits, unless that one did not fit a token budget and

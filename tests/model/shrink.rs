@@ -3,17 +3,20 @@
 use crate::history::{MS, Op};
 use crate::world::Fault;
 
-/// Runs that shrinking may take.
-const RUNS: usize = 1500;
+/// Entries that shrinking may go through, over all runs.
+const ENTRIES: usize = 1_000_000;
 
 /// The shortest part of `ops` found that still fails, and how. `run` tells whether a history fails.
 pub fn shrink(ops: &[Op], fault: Fault, run: &dyn Fn(&[Op]) -> Option<Fault>) -> (Vec<Op>, Fault) {
     let mut best: (Vec<Op>, Fault) = (ops.iter().filter(|op| op.at <= fault.at).cloned().collect(), fault);
-    let mut runs = 0;
+    let mut left = ENTRIES;
     let mut attempt = |part: Vec<Op>, best: &mut (Vec<Op>, Fault)| {
-        runs += 1;
+        if part.len() > left {
+            return false;
+        }
+        left -= part.len();
         match run(&part) {
-            Some(fault) if runs < RUNS => {
+            Some(fault) => {
                 *best = (part.into_iter().filter(|op| op.at <= fault.at).collect(), fault);
                 true
             }

@@ -218,7 +218,7 @@ impl World<'_> {
                     self.wake(*queue);
                 }
                 self.start(node, &starts);
-                audit::written(self, node, &key, bytes, &starts);
+                audit::written(self, node, &key, bytes, &starts, &settlement.wake);
             } else if arriving.is_some() {
                 self.audit.judged_by = bytes.and_then(Record::decode).unwrap_or_default();
             }

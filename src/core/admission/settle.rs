@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::claims::Place;
-use super::ledger::{Demand, HEADS, Handout, Head, LEASE, Record, Row, Share};
+use super::ledger::{Demand, HEADS, Handout, LEASE, Record, Row, Share};
 use super::{Admission, PoolId};
 use crate::core::units::{ClassId, Ticket, Time};
 
@@ -242,16 +242,11 @@ impl Admission {
             (share.per_second, share.since) = (rounded, rate.since());
             share.heads.clear();
             if waiting > 0 {
-                let heads = class.line.tickets().filter(|ticket| !taken.contains(ticket)).take(HEADS);
-                share.heads.extend(heads.filter_map(|ticket| self.head(ticket)));
+                let heads = class.line.heads().filter(|head| !taken.contains(&head.ticket));
+                share.heads.extend(heads.take(HEADS));
             }
         }
         row.shares.truncate(len);
-    }
-
-    fn head(&self, ticket: Ticket) -> Option<Head> {
-        let claim = self.claims.get(ticket)?;
-        Some(Head { ticket, since: claim.since, tokens: claim.tokens, granted: None })
     }
 
     /// Whether a request that got no slot may not wait for one either.
