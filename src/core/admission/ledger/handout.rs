@@ -2,7 +2,7 @@
 
 use super::PICKUP;
 use super::record::{Head, Record, Row};
-use super::rules::Rules;
+use super::usage::{Usage, Verdict};
 use crate::core::units::Time;
 
 /// Hands out slots; what it needs for that is kept and used again.
@@ -24,7 +24,7 @@ impl Handout {
         find_fronts(fronts, record, now, usage);
         while let Some(at) = next(fronts) {
             let Some(front) = fronts.get_mut(at) else { return };
-            match usage.verdict(&record.rules, front) {
+            match usage.verdict(&record.rules, front.urgency, front.tokens, front.blocks) {
                 Verdict::Fits => {
                     usage.add(front.urgency, 1, front.tokens);
                     if let Some(head) = front.head_mut(record) {
@@ -140,91 +140,117 @@ fn next(fronts: &[Front]) -> Option<usize> {
     Some(older.map_or(at, |(.., at)| at))
 }
 
-enum Verdict {
-    Fits,
-    /// It does not fit; others may.
-    NotNow,
-    /// Nobody of its class fits.
-    Closes,
-    /// Nobody fits.
-    ClosesAll,
-}
+#[cfg(test)]
+mod tests {
+    use super::super::{ClassKey, ClassRule, Rules, Share};
+    use super::*;
+    use crate::core::units::Ticket;
+    use std::time::Duration;
 
-/// What is in use, as far as limits go.
-#[derive(Debug, Default)]
-struct Usage {
-    slots: u64,
-    tokens: u64,
-    /// By urgency; the last one stands for classes that the rules do not know.
-    classes: Vec<ClassUsage>,
-}
+    const NOW: Time = Time(10_000_000_000);
 
-#[derive(Clone, Debug, Default)]
-struct ClassUsage {
-    slots: u64,
-    tokens: u64,
-}
+    /// A pool of `slots` with classes `a`, `b` and `c`; who waits for 5 s in the latter is promoted.
+    fn rules(slots: u32, change: impl Fn(&mut [ClassRule])) -> Rules {
+        let rule = |name: &str| ClassRule {
+            class: ClassKey::of(name),
+            concurrency: u32::MAX,
+            tokens: u64::MAX,
+            reserved: 0,
+            capacity: 100,
+            promote_after: (name != "a").then_some(Duration::from_secs(5)),
+            block_after: Duration::from_secs(5),
+        };
+        let mut classes = vec![rule("a"), rule("b"), rule("c")];
+        change(&mut classes);
+        Rules { generation: 1, concurrency: slots, tokens: 1000, classes }
+    }
 
-impl Usage {
-    fn count(&mut self, record: &Record, now: Time) {
-        (self.slots, self.tokens) = (0, 0);
-        self.classes.clear();
-        self.classes.resize(record.rules.classes.len() + 1, ClassUsage::default());
-        for share in record.fresh(now).flat_map(|row| &row.shares) {
-            let (mut slots, mut tokens) = (u64::from(share.inflight), share.tokens);
-            for head in share.granted() {
-                slots += 1;
-                tokens = tokens.saturating_add(head.tokens);
+    /// Requests by class, seconds waited and tokens, in the order of their line.
+    fn row(uid: u64, waiting: &[(&str, u64, u64)]) -> Row {
+        let mut row = Row { uid, beat: NOW, ..Row::default() };
+        for (at, (class, waited, tokens)) in waiting.iter().enumerate() {
+            let class = ClassKey::of(class);
+            if row.share(class).is_none() {
+                row.shares.push(Share { class, ..Share::default() });
             }
-            self.add(record.rules.urgency(share.class), slots, tokens);
+            let share = row.shares.iter_mut().find(|share| share.class == class).unwrap();
+            let since = Time(NOW.0 - waited * 1_000_000_000);
+            share.waiting += 1;
+            let ticket = Ticket(uid * 100 + at as u64);
+            share.heads.push(Head { ticket, since, tokens: *tokens, granted: None });
+        }
+        row
+    }
+
+    /// Who gets a slot, by ticket.
+    fn served(rules: Rules, rows: Vec<Row>) -> Vec<u64> {
+        let mut record = Record { rules, rows };
+        Handout::default().run(&mut record, NOW);
+        let shares = record.rows.iter().flat_map(|row| &row.shares);
+        let mut served: Vec<u64> = shares.flat_map(Share::granted).map(|head| head.ticket.0).collect();
+        served.sort_unstable();
+        served
+    }
+
+    #[test]
+    fn slots_go_in_the_order_of_urgency_age_and_promotion() {
+        let none = |_: &mut [ClassRule]| ();
+        let cases: [(&str, u32, Vec<Row>, &[u64]); 6] = [
+            ("the most urgent", 1, vec![row(1, &[("b", 3, 1)]), row(2, &[("a", 1, 1)])], &[200]),
+            (
+                "the oldest, on whichever worker",
+                1,
+                vec![row(1, &[("a", 1, 1)]), row(2, &[("a", 2, 1)])],
+                &[200],
+            ),
+            (
+                "a promoted one before a newer urgent one",
+                1,
+                vec![row(1, &[("a", 1, 1), ("b", 6, 1)])],
+                &[101],
+            ),
+            (
+                "no promoted one before an older urgent one",
+                1,
+                vec![row(1, &[("a", 7, 1), ("b", 6, 1)])],
+                &[100],
+            ),
+            ("of two promoted ones the older", 1, vec![row(1, &[("b", 6, 1), ("c", 7, 1)])], &[101]),
+            (
+                "who stands before a promoted one",
+                1,
+                vec![row(1, &[("a", 3, 1), ("b", 1, 1), ("b", 6, 1)])],
+                &[101],
+            ),
+        ];
+        for (what, slots, rows, expected) in cases {
+            assert_eq!(served(rules(slots, none), rows), expected, "{what}");
         }
     }
 
-    fn add(&mut self, urgency: usize, slots: u64, tokens: u64) {
-        self.slots += slots;
-        self.tokens = self.tokens.saturating_add(tokens);
-        if let Some(class) = self.classes.get_mut(urgency) {
-            class.slots += slots;
-            class.tokens = class.tokens.saturating_add(tokens);
-        }
+    #[test]
+    fn caps_reserved_slots_and_budgets_keep_some_back() {
+        let cap = |rules: &mut [ClassRule]| rules[0].concurrency = 1;
+        let waiting = [("a", 3, 1), ("a", 2, 1), ("c", 1, 1)];
+        assert_eq!(served(rules(2, cap), vec![row(1, &waiting)]), [100, 102]);
+        let reserved = |rules: &mut [ClassRule]| rules[0].reserved = 2;
+        assert_eq!(served(rules(3, reserved), vec![row(1, &[("b", 9, 1), ("b", 8, 1)])]), [100]);
+        let none = |_: &mut [ClassRule]| ();
+        // Too large for what is left: passed by, until it has waited for long; alone, whatever its size.
+        assert_eq!(
+            served(rules(9, none), vec![row(1, &[("a", 3, 600), ("a", 2, 600), ("a", 1, 9)])]),
+            [100, 102]
+        );
+        assert_eq!(served(rules(9, none), vec![row(1, &[("a", 8, 600), ("a", 7, 600), ("b", 1, 9)])]), [100]);
+        assert_eq!(served(rules(9, none), vec![row(1, &[("a", 3, 5000), ("a", 2, 1)])]), [100]);
     }
 
-    fn free(&self, rules: &Rules) -> u64 {
-        bound(rules.concurrency).saturating_sub(self.slots)
+    #[test]
+    fn nothing_goes_to_who_is_not_heard_of_or_lets_it_lie() {
+        let none = |_: &mut [ClassRule]| ();
+        let dead = Row { beat: Time(0), ..row(1, &[("a", 3, 1)]) };
+        let mut hangs = row(2, &[("a", 2, 1)]);
+        hangs.shares[0].heads[0].granted = Some(Time(NOW.0 - 20_000_000));
+        assert_eq!(served(rules(1, none), vec![dead, hangs, row(3, &[("a", 1, 1)])]), [300]);
     }
-
-    /// Whether nobody of a class may have a slot, whoever waits.
-    fn is_full(&self, rules: &Rules, urgency: usize) -> bool {
-        let limit = rules.classes.get(urgency).map_or(u64::MAX, |rule| bound(rule.concurrency));
-        self.classes.get(urgency).is_none_or(|class| class.slots >= limit)
-    }
-
-    fn verdict(&self, rules: &Rules, next: &Front) -> Verdict {
-        let free = self.free(rules);
-        if free == 0 {
-            return Verdict::ClosesAll;
-        }
-        if free <= self.reserved_before(rules, next.urgency) || self.is_full(rules, next.urgency) {
-            return Verdict::Closes;
-        }
-        let fits = |used: u64, budget: u64| used == 0 || used.saturating_add(next.tokens) <= budget;
-        let (class, rule) = (self.classes.get(next.urgency), rules.classes.get(next.urgency));
-        let fits_class = class.zip(rule).is_none_or(|(class, rule)| fits(class.tokens, rule.tokens));
-        match (fits_class, fits(self.tokens, rules.tokens)) {
-            (true, true) => Verdict::Fits,
-            (false, _) if next.blocks => Verdict::Closes,
-            (true, false) if next.blocks => Verdict::ClosesAll,
-            _ => Verdict::NotNow,
-        }
-    }
-
-    /// Slots kept for classes more urgent than this one and not yet used by them.
-    fn reserved_before(&self, rules: &Rules, urgency: usize) -> u64 {
-        let unused = rules.classes.iter().zip(&self.classes).take(urgency);
-        unused.map(|(rule, class)| u64::from(rule.reserved).saturating_sub(class.slots)).sum()
-    }
-}
-
-fn bound(limit: u32) -> u64 {
-    if limit == u32::MAX { u64::MAX } else { u64::from(limit) }
 }

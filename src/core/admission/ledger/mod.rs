@@ -5,6 +5,7 @@ mod codec;
 mod handout;
 mod record;
 mod rules;
+mod usage;
 
 pub use handout::Handout;
 pub use record::{Demand, Head, Record, Row, Share};
