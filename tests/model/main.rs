@@ -11,6 +11,7 @@ mod life;
 mod limits;
 mod promises;
 mod referee;
+mod rest;
 mod shrink;
 mod worker;
 mod world;
@@ -51,7 +52,7 @@ fn setting(kind: Kind, seed: u64) -> Setting {
         kind,
         threads: chance.of(&[1, 2, 4, 16]),
         policies: policies.len(),
-        rough: seed % 2 == 0,
+        rough: seed.is_multiple_of(2),
         length: ARRIVALS,
         // Work is spread unevenly over classes, and most of it does not weigh much.
         slots: if kind == Kind::Budgets { 3.0 } else { pools.max(classes).max(2) as f64 * 0.6 },

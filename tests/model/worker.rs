@@ -196,7 +196,7 @@ impl World<'_> {
             let propose =
                 |world: &mut World| world.nodes[node].admission.propose(now, writer, pool, bytes, arriving);
             let settlement = propose(self);
-            if self.chance(3) % 16 == 0 {
+            if self.chance(3).is_multiple_of(16) {
                 let twin = propose(self);
                 if (&twin.record, &twin.wake, twin.starts())
                     != (&settlement.record, &settlement.wake, settlement.starts())
@@ -204,7 +204,7 @@ impl World<'_> {
                     self.audit.fault("proposing twice gives two results".to_owned());
                 }
             }
-            if again < 3 && !self.racing && self.chance(7 + again) % 8 == 0 {
+            if again < 3 && !self.racing && self.chance(7 + again).is_multiple_of(8) {
                 self.race(node, &key);
             }
             let due = settlement.is_due(changed);
@@ -263,7 +263,7 @@ impl World<'_> {
         let runs =
             |life: &&usize| self.lives[**life].state == State::Running && self.lives[**life].record == *key;
         let running = self.nodes[other].requests.values().filter(runs).min().copied();
-        match running.filter(|_| self.chance(13) % 2 == 0) {
+        match running.filter(|_| self.chance(13).is_multiple_of(2)) {
             Some(life) => self.leave(life, true, false),
             None => {
                 let pools = self.nodes[other].admission.pools();

@@ -108,7 +108,7 @@ impl<'a> World<'a> {
                 }
                 end = at + 1000 * MS;
                 if at > self.ops.last().map_or(0, |op| op.at) + 120_000 * MS {
-                    self.audit.fault(format!("not quiet two minutes after the last event"));
+                    self.audit.fault("not quiet two minutes after the last event".to_string());
                 }
             }
             self.now = at;
@@ -117,10 +117,10 @@ impl<'a> World<'a> {
                 self.audit.fault("more callbacks than anybody has reason for".to_owned());
             }
             self.handle(event);
-            crate::audit::after_event(&mut self);
+            crate::rest::after_event(&mut self);
             self.check()?;
         }
-        crate::audit::at_the_end(&mut self);
+        crate::rest::at_the_end(&mut self);
         self.check()?;
         Ok(self.seen)
     }
@@ -256,7 +256,7 @@ impl<'a> World<'a> {
             stream: StreamId(life as u32),
             class: ClassId(place as u8),
             tokens: arrival.tokens,
-            key: arrival.key.map(|key| mix(key)),
+            key: arrival.key.map(mix),
             patience: arrival.patience.map(Duration::from_nanos),
         };
         if let Some(after) = arrival.leaves {
