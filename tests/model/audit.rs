@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use sluice::core::admission::ledger::{HEADS, Record, Row};
+use sluice::core::admission::ledger::{HEADS, Head, Record, Row};
 use sluice::core::policy::Policy;
 use sluice::core::units::Ticket;
 
@@ -140,9 +140,11 @@ fn others_untouched(before: &Record, after: &Record, uid: u64, now: u64) -> Resu
         if bare(row) != bare(left) {
             return Err(format!("changed the row of another worker: {row:?} to {left:?}"));
         }
+        let lies = |head: &Head| head.granted.is_some_and(|at| now.saturating_sub(at.0) >= PICKUP);
+        let hangs = heads(row).any(lies);
         for (was, is) in heads(row).zip(heads(left)) {
             match (was.granted, is.granted) {
-                (Some(at), None) if now.saturating_sub(at.0) < PICKUP => {
+                (Some(_), None) if !hangs => {
                     return Err(format!("took {was:?} back too early"));
                 }
                 (None, Some(_)) if left.slow || !counts(left.beat, now) => {
@@ -162,7 +164,7 @@ fn others_untouched(before: &Record, after: &Record, uid: u64, now: u64) -> Resu
     Ok(())
 }
 
-pub fn heads(row: &Row) -> impl Iterator<Item = &sluice::core::admission::ledger::Head> {
+pub fn heads(row: &Row) -> impl Iterator<Item = &Head> {
     row.shares.iter().flat_map(|share| &share.heads)
 }
 
@@ -229,7 +231,10 @@ fn served(
         let promote = limits.classes.get(class).and_then(|class| class.promote);
         let own = (life.since, promote.is_some_and(|after| now - life.since >= after));
         let parked = world.nodes[node].parts.get(&life.class).into_iter().flat_map(|part| &part.parked);
-        let others = parked.map(|other| world.lives[*other].since);
+        // Those that got a slot with it may have stood behind it.
+        let starting = starts.iter().filter_map(|ticket| world.nodes[node].requests.get(ticket));
+        let alike = starting.filter(|other| world.lives[**other].class == life.class);
+        let others = parked.chain(alike).map(|other| world.lives[*other].since);
         let lent = others.map(|since| (since, promote.is_some_and(|after| now - since >= after)));
         let promoted = lent.chain([own]).filter(|(_, promoted)| *promoted).map(|(since, _)| since).min();
         let (tokens, since) = (life.arrival.tokens, life.since);
@@ -250,9 +255,7 @@ fn served(
         let uid = after.rows[waiter.row].uid;
         let earlier =
             before.rows.iter().filter(|row| row.uid == uid && counts(row.beat, now)).flat_map(heads);
-        let known = |head: &sluice::core::admission::ledger::Head| {
-            head.ticket == waiter.ticket && head.granted == waiter.granted
-        };
+        let known = |head: &Head| head.ticket == waiter.ticket && head.granted == waiter.granted;
         if !earlier.into_iter().any(known) {
             served.push(waiter);
         }

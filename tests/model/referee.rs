@@ -41,7 +41,11 @@ pub fn waiters(record: &Record, limits: &Limits, now: u64) -> Vec<Waiter> {
             let mut since = 0;
             let mut here: Vec<Waiter> = Vec::new();
             for (place, head) in share.heads.iter().enumerate() {
-                since = since.max(head.since.0);
+                // Who has a slot stands before nobody any more.
+                let own = since.max(head.since.0);
+                if head.granted.is_none() {
+                    since = own;
+                }
                 let promoted =
                     rule.and_then(|rule| rule.promote).is_some_and(|after| age(head.since) >= after);
                 here.push(Waiter {
@@ -50,7 +54,7 @@ pub fn waiters(record: &Record, limits: &Limits, now: u64) -> Vec<Waiter> {
                     place,
                     ticket: head.ticket,
                     tokens: head.tokens,
-                    since,
+                    since: if head.granted.is_none() { own } else { head.since.0 },
                     promoted: promoted.then_some(head.since.0),
                     blocks: rule.is_some_and(|rule| age(head.since) >= rule.block),
                     granted: head.granted,
@@ -128,11 +132,14 @@ pub fn passed_over(
     keys: bool,
 ) -> Option<String> {
     for next in waiting.iter().filter(|waiter| waiter.granted.is_none()) {
-        let taken = served.iter().filter(|other| (other.row, other.class) == (next.row, next.class)).count();
-        if next.place + taken >= HEADS {
+        let ahead = || served.iter().filter(|other| (other.row, other.class) == (next.row, next.class));
+        if next.place + ahead().count() >= HEADS {
             // It was not shown when they were chosen.
             continue;
         }
+        // Where keys take turns, younger ones may have stood before it then.
+        let since = ahead().map(|other| other.since).chain([next.since]).max().unwrap_or(next.since);
+        let next = &Waiter { since, ..next.clone() };
         let mut usage = after.clone();
         let mut passed = Vec::new();
         for other in served {

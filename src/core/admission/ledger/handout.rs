@@ -1,7 +1,7 @@
 //! Who is next: free slots go to waiting requests, whichever worker they wait on.
 
 use super::PICKUP;
-use super::record::{Head, Record, Row};
+use super::record::{Head, Record, Row, Share};
 use super::usage::{Usage, Verdict};
 use crate::core::units::Time;
 
@@ -46,14 +46,18 @@ impl Handout {
     }
 }
 
-/// A worker that lets a slot lie for long hangs; what it holds in hand goes to others, until it is heard of again.
+/// A worker that lets a slot lie for long hangs; what it holds in hand goes to others, until it is heard of again. All
+/// of it: were only the oldest slots taken back, it would find the others and serve its line out of order.
 fn take_back(record: &mut Record, now: Time) {
     for row in &mut record.rows {
+        let granted = || row.shares.iter().flat_map(Share::granted).filter_map(|head| head.granted);
+        let hangs = granted().any(|at| now.since(at) >= PICKUP);
+        if !hangs {
+            continue;
+        }
+        row.slow = true;
         for head in row.shares.iter_mut().flat_map(|share| &mut share.heads) {
-            if head.granted.is_some_and(|at| now.since(at) >= PICKUP) {
-                head.granted = None;
-                row.slow = true;
-            }
+            head.granted = None;
         }
     }
 }
@@ -66,7 +70,7 @@ struct Front {
     share: usize,
     head: usize,
     urgency: usize,
-    /// Since when it waits; not before the one that its worker would serve ahead of it.
+    /// Since when it waits.
     since: Time,
     /// Since when a request waits that goes before newer ones of more urgent classes: it or one behind it, since that
     /// one cannot pass.
@@ -95,7 +99,7 @@ impl Front {
             behind.iter().map(|head| head.since).filter(|since| now.since(*since) >= after).min()
         });
         self.head += skip;
-        self.since = self.since.max(head.since);
+        self.since = head.since;
         self.promoted = promoted;
         self.tokens = head.tokens;
         self.blocks = rule.is_some_and(|rule| now.since(head.since) >= rule.block_after);
@@ -142,7 +146,7 @@ fn next(fronts: &[Front]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClassKey, ClassRule, Rules, Share};
+    use super::super::{ClassKey, ClassRule, Rules};
     use super::*;
     use crate::core::units::Ticket;
     use std::time::Duration;
@@ -243,6 +247,15 @@ mod tests {
         );
         assert_eq!(served(rules(9, none), vec![row(1, &[("a", 8, 600), ("a", 7, 600), ("b", 1, 9)])]), [100]);
         assert_eq!(served(rules(9, none), vec![row(1, &[("a", 3, 5000), ("a", 2, 1)])]), [100]);
+    }
+
+    #[test]
+    fn a_worker_that_hangs_keeps_no_slot_that_it_was_given_later() {
+        let none = |_: &mut [ClassRule]| ();
+        let mut hangs = row(1, &[("a", 3, 1), ("a", 2, 1)]);
+        hangs.shares[0].heads[0].granted = Some(Time(NOW.0 - 20_000_000));
+        hangs.shares[0].heads[1].granted = Some(Time(NOW.0 - 1_000_000));
+        assert!(served(rules(2, none), vec![hangs]).is_empty());
     }
 
     #[test]
