@@ -26,7 +26,7 @@ use world::{Fault, Seen, World};
 
 /// Arrivals a run; each makes about four events.
 const ARRIVALS: usize = 25_000;
-const SEEDS: u64 = 4;
+const SEEDS: u64 = 8;
 
 fn seeds() -> Vec<u64> {
     let number = |name| std::env::var(name).ok().and_then(|value: String| value.parse().ok());

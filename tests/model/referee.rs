@@ -139,7 +139,10 @@ pub fn passed_over(
         }
         // Where keys take turns, younger ones may have stood before it then.
         let since = ahead().map(|other| other.since).chain([next.since]).max().unwrap_or(next.since);
-        let next = &Waiter { since, ..next.clone() };
+        // And who lends it its age may not have been shown yet.
+        let lent = ahead().count() > 0 && next.promoted.is_some_and(|promoted| promoted < next.since);
+        let promoted = next.promoted.filter(|_| !lent);
+        let next = &Waiter { since, promoted, ..next.clone() };
         let mut usage = after.clone();
         let mut passed = Vec::new();
         for other in served {
