@@ -249,7 +249,7 @@ impl<H: Host> Worker<H> {
         for _ in 0..TRIES {
             let (found, version) = self.host.read_shared(&key).unzip();
             let settlement =
-                self.engine.borrow().admission.propose(now, writer, pool, found.as_deref(), arriving);
+                self.engine.borrow_mut().admission.propose(now, writer, pool, found.as_deref(), arriving);
             let due = settlement.is_due(changed);
             if due && !self.host.write_shared(&key, &settlement.record, version) {
                 continue;

@@ -34,7 +34,7 @@ impl ClassId {
 pub struct StreamId(pub u32);
 
 /// One request's claim on its class: given in order of arrival, never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
 /// Whole milliseconds of a duration, saturating.

@@ -37,7 +37,6 @@ pub struct Claim {
     pub class: ClassId,
     pub stream: StreamId,
     pub tokens: u64,
-    pub since: Time,
     pub place: Place,
 }
 
@@ -64,7 +63,6 @@ impl Claims {
     /// A request arrives; `line` puts it in line.
     pub fn enter(
         &mut self,
-        now: Time,
         request: &Request,
         deadline: Time,
         line: impl FnOnce(Ticket) -> line::Place,
@@ -73,7 +71,7 @@ impl Claims {
         self.next += 1;
         let place = Place::Waiting { place: line(ticket), deadline };
         let Request { class, stream, tokens, .. } = *request;
-        self.by_ticket.insert(ticket, Claim { class, stream, tokens, since: now, place });
+        self.by_ticket.insert(ticket, Claim { class, stream, tokens, place });
         ticket
     }
 

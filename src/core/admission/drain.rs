@@ -7,6 +7,8 @@ use crate::core::units::Time;
 
 /// Over how much busy time the rate is averaged.
 const WINDOW: Duration = Duration::from_secs(20);
+/// What is not worth reckoning anew for: a thousandth of the window changes nothing.
+const GRAIN: Duration = Duration::from_millis(20);
 /// Below so many answers in the window there is no rate to speak of.
 const TOO_FEW: f64 = 0.5;
 /// The advice where nothing is known; it grows by the time for which nothing has come.
@@ -30,8 +32,11 @@ pub struct DrainRate {
 impl DrainRate {
     /// Takes note of whether requests are in flight from `now` on.
     pub fn note(&mut self, now: Time, busy: bool) {
-        let passed = now.since(self.seen).as_secs_f64();
-        let decay = (-passed / WINDOW.as_secs_f64()).exp();
+        let passed = now.since(self.seen);
+        if busy == self.busy && passed < GRAIN {
+            return;
+        }
+        let decay = (-passed.as_secs_f64() / WINDOW.as_secs_f64()).exp();
         self.answers *= decay;
         self.busy_seconds *= decay;
         if self.busy {

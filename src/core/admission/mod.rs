@@ -20,7 +20,7 @@ use crate::core::units::{ClassId, Ticket, Time};
 use claims::{Claims, Place};
 use drain::DrainRate;
 pub use ledger::Demand;
-use ledger::{ClassKey, Record};
+use ledger::{ClassKey, Head, Record};
 use line::Line;
 use pool::Pool;
 
@@ -39,6 +39,8 @@ pub struct Admission {
     ready: VecDeque<Ticket>,
     /// Whose client has left: the slot is given back at that time.
     lingering: VecDeque<(Time, Ticket)>,
+    /// Room for the next settlement.
+    spare: Settlement,
 }
 
 /// One worker's part in a class.
@@ -76,6 +78,7 @@ impl Admission {
             deadlines: BTreeSet::new(),
             ready: VecDeque::new(),
             lingering: VecDeque::new(),
+            spare: Settlement::default(),
         }
     }
 
@@ -86,8 +89,10 @@ impl Admission {
         let wait = request.patience.map_or(class.timeout, |patience| patience.min(class.timeout));
         let deadline = now.after(wait);
         let pool = class.pool;
-        let ticket =
-            self.claims.enter(now, &request, deadline, |ticket| class.line.push(ticket, request.key));
+        let ticket = self.claims.enter(&request, deadline, |ticket| {
+            let head = Head { ticket, since: now, tokens: request.tokens, granted: None };
+            class.line.push(head, request.key)
+        });
         self.deadlines.insert((deadline, ticket));
         Some((ticket, pool))
     }
@@ -141,7 +146,8 @@ impl Admission {
     /// Gives back the slots of clients that left long enough ago; the pools that have to be settled.
     pub fn end_lingering(&mut self, now: Time) -> BTreeSet<PoolId> {
         let mut pools = BTreeSet::new();
-        while let Some((_, ticket)) = self.lingering.pop_front_if(|(until, _)| *until <= now) {
+        while let Some((_, ticket)) = self.lingering.front().copied().filter(|(until, _)| *until <= now) {
+            self.lingering.pop_front();
             pools.extend(self.pool_of(ticket));
             self.forget(now, ticket);
         }

@@ -7,7 +7,7 @@ use crate::core::policy::{Class, Policy};
 use crate::core::units::{ClassId, Time};
 
 /// The place of a pool in the worker's list. A class without a pool is one by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(pub(super) usize);
 
 /// One pool.

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::claims::Place;
-use super::ledger::{Demand, HEADS, Head, LEASE, Record, Row, Share, hand_out};
+use super::ledger::{Demand, HEADS, Handout, LEASE, Record, Row, Share};
 use super::{Admission, PoolId};
 use crate::core::units::{ClassId, Ticket, Time};
 
@@ -21,8 +21,9 @@ pub struct Writer {
     pub queue: u32,
 }
 
-/// What settling would come to.
-#[derive(Debug)]
+/// What settling would come to. Its lists are used again for the next one once it has been committed: a request is
+/// settled for twice, and most of the time that takes would be spent on allocating them.
+#[derive(Debug, Default)]
 pub struct Settlement {
     /// The record to write.
     pub record: Vec<u8>,
@@ -36,12 +37,20 @@ pub struct Settlement {
     arriving: Option<Ticket>,
     taken: Vec<Ticket>,
     demands: Vec<(ClassId, Demand)>,
+    /// The record that the bytes came from.
+    draft: Record,
+    handout: Handout,
 }
 
 impl Settlement {
     /// Whether the record has to be written; `changed` tells that the worker's own truth has changed since it last was.
     pub fn is_due(&self, changed: bool) -> bool {
         !self.full && (changed || !self.idle)
+    }
+
+    /// The requests that would get a slot.
+    pub fn starts(&self) -> &[Ticket] {
+        &self.taken
     }
 }
 
@@ -66,23 +75,35 @@ impl Admission {
         all.filter(|(_, pool)| due(pool)).map(|(place, _)| PoolId(place)).collect()
     }
 
-    /// What settling `pool` comes to, given its record as `found`; `arriving` is the request it is done for.
+    /// What settling `pool` comes to, given its record as `found`; `arriving` is the request it is done for. Nothing
+    /// changes by it but which memory is free.
     pub fn propose(
-        &self,
+        &mut self,
         now: Time,
         writer: Writer,
         pool: PoolId,
         found: Option<&[u8]>,
         arriving: Option<Ticket>,
     ) -> Settlement {
-        let mut record = found.and_then(Record::decode).unwrap_or_default();
-        let mut taken = Vec::new();
-        let Some(own) = self.pools.get(pool.0) else {
-            let (wake, demands, record) = (Vec::new(), Vec::new(), Vec::new());
-            return Settlement { record, wake, idle: true, full: true, pool, arriving, taken, demands };
-        };
+        let mut to = std::mem::take(&mut self.spare);
+        (to.pool, to.arriving, to.idle, to.full) = (pool, arriving, true, true);
+        to.wake.clear();
+        to.taken.clear();
+        to.demands.clear();
+        if !found.is_some_and(|found| to.draft.read(found)) {
+            to.draft = Record::default();
+        }
+        if let Some(own) = self.pools.get(pool.0) {
+            self.settle(now, writer, own, &mut to);
+        }
+        to.draft.write(&mut to.record);
+        to
+    }
+
+    fn settle(&self, now: Time, writer: Writer, own: &super::Pool, to: &mut Settlement) {
+        let Settlement { draft: record, taken, wake, demands, handout, .. } = to;
         if record.rules.generation < own.rules.generation {
-            record.rules = own.rules.clone();
+            record.rules.clone_from(&own.rules);
         }
         record.rows.retain(|row| row.uid == writer.uid || now.since(row.beat) < LEASE * 3);
         let known = record.rows.iter().position(|row| row.uid == writer.uid);
@@ -95,22 +116,22 @@ impl Admission {
             before.is_some_and(|row| row.is_fresh(now) && !row.slow && !row.woken) && !own.needs_beat(now);
         // What was handed to a worker that is taken for dead has been handed to others since.
         if let Some(row) = before.filter(|row| row.is_fresh(now)) {
-            self.take(row, &mut taken);
+            self.take(row, taken);
         }
-        loop {
+        let mut more = true;
+        while more {
             if let Some(row) = record.rows.get_mut(at) {
-                *row = self.row(now, writer, own, &taken);
+                self.rewrite(now, writer, own, taken, row);
             }
-            hand_out(&mut record, now);
+            handout.run(record, now);
             let so_far = taken.len();
-            if let Some(row) = record.rows.get(at).filter(|_| so_far < MOST) {
-                self.take(row, &mut taken);
-            }
-            if taken.len() == so_far {
-                break;
+            if let Some(row) = record.rows.get_mut(at).filter(|_| so_far < MOST) {
+                self.take(row, taken);
+                more = taken.len() > so_far && !absorb(row);
+            } else {
+                more = false;
             }
         }
-        let mut wake = Vec::new();
         for (place, row) in record.rows.iter_mut().enumerate() {
             let given = row.shares.iter().any(|share| share.granted().next().is_some());
             if place != at && given && !std::mem::replace(&mut row.woken, true) {
@@ -121,18 +142,24 @@ impl Admission {
             let key = self.classes.get(class.index())?.key;
             Some((*class, record.demand(now, key)))
         };
-        let demands: Vec<_> = own.classes.iter().filter_map(demand).collect();
-        let full = arriving
-            .is_some_and(|ticket| !taken.contains(&ticket) && self.finds_no_place(now, ticket, &record));
-        let idle = heard_of && taken.is_empty() && wake.is_empty();
-        Settlement { record: record.encode(), wake, idle, full, pool, arriving, taken, demands }
+        demands.extend(own.classes.iter().filter_map(demand));
+        to.full = to
+            .arriving
+            .is_some_and(|ticket| !taken.contains(&ticket) && self.finds_no_place(now, ticket, record));
+        to.idle = heard_of && taken.is_empty() && wake.is_empty();
     }
 
     /// Carries out a settlement, `written` or not; whether the request it was done for may go on.
     pub fn commit(&mut self, now: Time, settlement: Settlement, written: bool) -> bool {
-        for (class, demand) in settlement.demands {
+        let admitted = self.carry_out(now, &settlement, written);
+        self.spare = settlement;
+        admitted
+    }
+
+    fn carry_out(&mut self, now: Time, settlement: &Settlement, written: bool) -> bool {
+        for (class, demand) in &settlement.demands {
             if let Some(class) = self.classes.get_mut(class.index()) {
-                class.demand = demand;
+                class.demand = *demand;
             }
         }
         if !written {
@@ -145,7 +172,7 @@ impl Admission {
             pool.beat = now;
         }
         let mut admitted = false;
-        for ticket in settlement.taken {
+        for ticket in settlement.taken.iter().copied() {
             if !self.start(now, ticket) {
                 continue;
             }
@@ -184,9 +211,11 @@ impl Admission {
         }
     }
 
-    /// This worker's row by its own truth, `taken` being in flight already.
-    fn row(&self, now: Time, writer: Writer, pool: &super::Pool, taken: &[Ticket]) -> Row {
-        let mut shares = Vec::with_capacity(pool.classes.len());
+    /// Writes this worker's row by its own truth, `taken` being in flight already.
+    fn rewrite(&self, now: Time, writer: Writer, pool: &super::Pool, taken: &[Ticket], row: &mut Row) {
+        (row.uid, row.beat, row.queue) = (writer.uid, now, writer.queue);
+        (row.woken, row.slow) = (false, false);
+        let mut len = 0;
         for id in &pool.classes {
             let Some(class) = self.classes.get(id.index()) else { continue };
             let taken_here =
@@ -197,27 +226,27 @@ impl Admission {
             let waiting = u32::try_from(class.line.len()).unwrap_or(u32::MAX).saturating_sub(count);
             let mut rate = class.rate.clone();
             rate.note(now, inflight > 0);
-            if inflight == 0 && waiting == 0 && rate.per_second() == 0.0 {
+            let per_second = rate.per_second();
+            if inflight == 0 && waiting == 0 && per_second == 0.0 {
                 continue;
             }
-            let heads = class.line.tickets().filter(|ticket| !taken.contains(ticket)).take(HEADS);
-            shares.push(Share {
-                class: class.key,
-                inflight,
-                tokens: class.tokens.saturating_add(tokens),
-                waiting,
-                #[expect(clippy::cast_possible_truncation, reason = "a rate needs no more digits")]
-                per_second: rate.per_second() as f32,
-                since: rate.since(),
-                heads: heads.filter_map(|ticket| self.head(ticket)).collect(),
-            });
+            if len == row.shares.len() {
+                row.shares.push(Share::default());
+            }
+            let Some(share) = row.shares.get_mut(len) else { continue };
+            len += 1;
+            (share.class, share.inflight, share.waiting) = (class.key, inflight, waiting);
+            share.tokens = class.tokens.saturating_add(tokens);
+            #[expect(clippy::cast_possible_truncation, reason = "a rate needs no more digits")]
+            let rounded = per_second as f32;
+            (share.per_second, share.since) = (rounded, rate.since());
+            share.heads.clear();
+            if waiting > 0 {
+                let heads = class.line.heads().filter(|head| !taken.contains(&head.ticket));
+                share.heads.extend(heads.take(HEADS));
+            }
         }
-        Row { uid: writer.uid, beat: now, queue: writer.queue, woken: false, slow: false, shares }
-    }
-
-    fn head(&self, ticket: Ticket) -> Option<Head> {
-        let claim = self.claims.get(ticket)?;
-        Some(Head { ticket, since: claim.since, tokens: claim.tokens, granted: None })
+        row.shares.truncate(len);
     }
 
     /// Whether a request that got no slot may not wait for one either.
@@ -228,4 +257,24 @@ impl Admission {
         let capacity = record.rules.of(class.key).map_or(u32::MAX, |rule| rule.capacity);
         impatient || record.demand(now, class.key).waiting > capacity
     }
+}
+
+/// Counts what was handed to this worker as in flight, where all who wait are shown: then nobody new comes into view
+/// by it, and nothing more can be handed out. False where the row has to be rewritten.
+fn absorb(row: &mut Row) -> bool {
+    if row.shares.iter().any(|share| usize::try_from(share.waiting).is_ok_and(|n| n > share.heads.len())) {
+        return false;
+    }
+    for share in &mut row.shares {
+        let Share { inflight, tokens, waiting, heads, .. } = share;
+        heads.retain(|head| {
+            if head.granted.is_some() {
+                *inflight += 1;
+                *tokens = tokens.saturating_add(head.tokens);
+                *waiting = waiting.saturating_sub(1);
+            }
+            head.granted.is_none()
+        });
+    }
+    true
 }

@@ -3,19 +3,30 @@
 
 use std::time::Duration;
 
-use super::record::{Head, Record, Row, Share};
-use super::rules::{ClassKey, ClassRule, Rules};
+use super::record::Record;
+use super::rules::ClassKey;
 use crate::core::units::{Ticket, Time};
 
 const NEVER: u64 = u64::MAX;
-/// A rough size of a row, to make room for it at once.
-const ROW_BYTES: usize = 256;
 
 impl Record {
     /// The record as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut to =
-            Writer(Vec::with_capacity(64 + self.rules.classes.len() * 48 + self.rows.len() * ROW_BYTES));
+        let mut bytes = Vec::new();
+        self.write(&mut bytes);
+        bytes
+    }
+
+    /// The record in `bytes`; `None` where they hold none.
+    pub fn decode(bytes: &[u8]) -> Option<Record> {
+        let mut record = Record::default();
+        record.read(bytes).then_some(record)
+    }
+
+    /// Writes the record in the place of what `to` held.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        to.clear();
+        let mut to = Writer(to);
         to.u64(self.rules.generation);
         to.u32(self.rules.concurrency);
         to.u64(self.rules.tokens);
@@ -52,51 +63,54 @@ impl Record {
                 }
             }
         }
-        to.0
     }
 
-    /// The record in `bytes`; `None` where they hold none.
-    pub fn decode(bytes: &[u8]) -> Option<Record> {
+    /// Reads the record in `bytes` in the place of this one, whose lists are used again; false where they hold none,
+    /// and then it is empty.
+    pub fn read(&mut self, bytes: &[u8]) -> bool {
         let mut from = Reader(bytes);
-        let rules = Rules {
-            generation: from.u64()?,
-            concurrency: from.u32()?,
-            tokens: from.u64()?,
-            classes: from.list(|from| {
-                Some(ClassRule {
-                    class: ClassKey(from.u32()?),
-                    concurrency: from.u32()?,
-                    tokens: from.u64()?,
-                    reserved: from.u32()?,
-                    capacity: from.u32()?,
-                    promote_after: from.moment()?.map(|time| Duration::from_nanos(time.0)),
-                    block_after: Duration::from_nanos(from.u64()?),
-                })
-            })?,
-        };
-        let rows = from.list(|from| {
-            let (uid, beat, queue, flags) = (from.u64()?, Time(from.u64()?), from.u32()?, from.u32()?);
-            let shares = from.list(|from| {
-                Some(Share {
-                    class: ClassKey(from.u32()?),
-                    inflight: from.u32()?,
-                    tokens: from.u64()?,
-                    waiting: from.u32()?,
-                    per_second: f32::from_bits(from.u32()?),
-                    since: Time(from.u64()?),
-                    heads: from.list(|from| {
-                        Some(Head {
-                            ticket: Ticket(from.u64()?),
-                            since: Time(from.u64()?),
-                            tokens: from.u64()?,
-                            granted: from.moment()?,
-                        })
-                    })?,
-                })
-            })?;
-            Some(Row { uid, beat, queue, woken: flags & 1 != 0, slow: flags & 2 != 0, shares })
+        let good = self.read_all(&mut from).is_some() && from.0.is_empty();
+        if !good {
+            *self = Record::default();
+        }
+        good
+    }
+
+    fn read_all(&mut self, from: &mut Reader) -> Option<()> {
+        let rules = &mut self.rules;
+        rules.generation = from.u64()?;
+        rules.concurrency = from.u32()?;
+        rules.tokens = from.u64()?;
+        from.list(&mut rules.classes, |from, rule| {
+            rule.class = ClassKey(from.u32()?);
+            rule.concurrency = from.u32()?;
+            rule.tokens = from.u64()?;
+            rule.reserved = from.u32()?;
+            rule.capacity = from.u32()?;
+            rule.promote_after = from.moment()?.map(|time| Duration::from_nanos(time.0));
+            rule.block_after = Duration::from_nanos(from.u64()?);
+            Some(())
         })?;
-        from.0.is_empty().then_some(Record { rules, rows })
+        from.list(&mut self.rows, |from, row| {
+            (row.uid, row.beat, row.queue) = (from.u64()?, Time(from.u64()?), from.u32()?);
+            let flags = from.u32()?;
+            (row.woken, row.slow) = (flags & 1 != 0, flags & 2 != 0);
+            from.list(&mut row.shares, |from, share| {
+                share.class = ClassKey(from.u32()?);
+                share.inflight = from.u32()?;
+                share.tokens = from.u64()?;
+                share.waiting = from.u32()?;
+                share.per_second = f32::from_bits(from.u32()?);
+                share.since = Time(from.u64()?);
+                from.list(&mut share.heads, |from, head| {
+                    head.ticket = Ticket(from.u64()?);
+                    head.since = Time(from.u64()?);
+                    head.tokens = from.u64()?;
+                    head.granted = from.moment()?;
+                    Some(())
+                })
+            })
+        })
     }
 }
 
@@ -104,9 +118,9 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER - 1)
 }
 
-struct Writer(Vec<u8>);
+struct Writer<'a>(&'a mut Vec<u8>);
 
-impl Writer {
+impl Writer<'_> {
     fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
@@ -139,19 +153,24 @@ impl Reader<'_> {
         self.u64().map(|value| (value != NEVER).then_some(Time(value)))
     }
 
-    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    fn list<T: Default>(
+        &mut self,
+        list: &mut Vec<T>,
+        mut item: impl FnMut(&mut Self, &mut T) -> Option<()>,
+    ) -> Option<()> {
         let len = usize::try_from(self.u32()?).ok()?;
-        // A broken length must not reserve what the bytes cannot hold.
-        let mut list = Vec::with_capacity(len.min(self.0.len() / 4));
-        for _ in 0..len {
-            list.push(item(self)?);
+        // A broken length must not reserve what the bytes cannot hold: an item has four bytes at the least.
+        if len > self.0.len() / 4 {
+            return None;
         }
-        Some(list)
+        list.resize_with(len, T::default);
+        list.iter_mut().try_for_each(|into| item(self, into))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ClassRule, Head, Row, Rules, Share};
     use super::*;
 
     fn record() -> Record {
@@ -185,6 +204,18 @@ mod tests {
     fn a_record_comes_back_as_it_went() {
         assert_eq!(Record::decode(&record().encode()), Some(record()));
         assert_eq!(Record::decode(&Record::default().encode()), Some(Record::default()));
+    }
+
+    #[test]
+    fn what_a_record_held_before_does_not_matter() {
+        let (mut larger, mut smaller) = (record(), Record::default());
+        larger.rows.push(larger.rows[0].clone());
+        for target in [&mut larger, &mut smaller] {
+            assert!(target.read(&record().encode()));
+            assert_eq!(*target, record());
+        }
+        assert!(!larger.read(&[1, 2, 3]));
+        assert_eq!(larger, Record::default());
     }
 
     #[test]

@@ -1,219 +1,269 @@
 //! Who is next: free slots go to waiting requests, whichever worker they wait on.
 
 use super::PICKUP;
-use super::record::{Record, Row};
-use super::rules::Rules;
+use super::record::{Head, Record, Row, Share};
+use super::usage::{Usage, Verdict};
 use crate::core::units::Time;
 
-/// Takes back what was handed out and not taken in time, then hands every free slot to the next request that fits.
-pub fn hand_out(record: &mut Record, now: Time) {
-    take_back(record, now);
-    let mut candidates = candidates(record, now);
-    if candidates.is_empty() {
-        return;
-    }
-    let mut usage = Usage::of(record, now);
-    for place in in_order(&mut candidates) {
-        let Some(next) = candidates.get(place) else { continue };
-        match usage.verdict(&record.rules, next) {
-            Verdict::Fits => {
-                usage.take(next.urgency, next.tokens);
-                let head = record
-                    .rows
-                    .get_mut(next.row)
-                    .and_then(|row| row.shares.get_mut(next.share))
-                    .and_then(|share| share.heads.get_mut(next.head));
-                if let Some(head) = head {
-                    head.granted = Some(now);
+/// Hands out slots; what it needs for that is kept and used again.
+#[derive(Debug, Default)]
+pub struct Handout {
+    usage: Usage,
+    fronts: Vec<Front>,
+}
+
+impl Handout {
+    /// Takes back what was handed out and not taken in time, then hands every free slot to the next request that fits.
+    pub fn run(&mut self, record: &mut Record, now: Time) {
+        take_back(record, now);
+        let Handout { usage, fronts } = self;
+        usage.count(record, now);
+        if usage.free(&record.rules) == 0 {
+            return;
+        }
+        find_fronts(fronts, record, now, usage);
+        while let Some(at) = next(fronts) {
+            let Some(front) = fronts.get_mut(at) else { return };
+            match usage.verdict(&record.rules, front.urgency, front.tokens, front.blocks) {
+                Verdict::Fits => {
+                    usage.add(front.urgency, 1, front.tokens);
+                    if let Some(head) = front.head_mut(record) {
+                        head.granted = Some(now);
+                    }
                 }
+                Verdict::NotNow => {}
+                Verdict::Closes => {
+                    let closed = front.urgency;
+                    fronts.retain(|front| front.urgency != closed);
+                    continue;
+                }
+                Verdict::ClosesAll => return,
             }
-            Verdict::NotNow => {}
-            Verdict::Closes => usage.close(next.urgency),
-            Verdict::ClosesAll => return,
+            if !front.advance(record, now) {
+                fronts.swap_remove(at);
+            }
         }
     }
 }
 
-/// A worker that lets a slot lie for long hangs; what it holds in hand goes to others, until it is heard of again.
+/// A worker that lets a slot lie for long hangs; what it holds in hand goes to others, until it is heard of again. All
+/// of it: were only the oldest slots taken back, it would find the others and serve its line out of order.
 fn take_back(record: &mut Record, now: Time) {
     for row in &mut record.rows {
+        let granted = || row.shares.iter().flat_map(Share::granted).filter_map(|head| head.granted);
+        let hangs = granted().any(|at| now.since(at) >= PICKUP);
+        if !hangs {
+            continue;
+        }
+        row.slow = true;
         for head in row.shares.iter_mut().flat_map(|share| &mut share.heads) {
-            if head.granted.is_some_and(|at| now.since(at) >= PICKUP) {
-                head.granted = None;
-                row.slow = true;
-            }
+            head.granted = None;
         }
     }
 }
 
-/// A request that a slot could be handed to.
-struct Candidate {
-    urgency: usize,
-    /// Since when it waits; not before the one that its worker would serve ahead of it.
-    since: Time,
+/// The first request of a row's share of a class that no slot has been handed to: a worker's line keeps its order,
+/// whatever is waited for.
+#[derive(Debug)]
+struct Front {
     row: usize,
     share: usize,
     head: usize,
+    urgency: usize,
+    /// Since when it waits.
+    since: Time,
+    /// Since when a request waits that goes before newer ones of more urgent classes: it or one behind it, since that
+    /// one cannot pass.
+    promoted: Option<Time>,
     tokens: u64,
-    /// Whether it goes before newer ones of more urgent classes.
-    promoted: bool,
     /// Whether it lets nobody past it while the budget is short.
     blocks: bool,
 }
 
-fn candidates(record: &Record, now: Time) -> Vec<Candidate> {
-    let mut candidates = Vec::new();
-    let able = |row: &&Row| row.is_fresh(now) && !row.slow;
-    for (row_at, row) in record.rows.iter().enumerate().filter(|(_, row)| able(row)) {
-        for (share_at, share) in row.shares.iter().enumerate().filter(|(_, share)| !share.heads.is_empty()) {
-            let rule = record.rules.of(share.class);
-            let waited = |head: &super::Head| now.since(head.since);
-            let mut since = Time::default();
-            for (head_at, head) in share.heads.iter().enumerate() {
-                since = since.max(head.since);
-                if head.granted.is_some() {
-                    continue;
-                }
-                candidates.push(Candidate {
-                    urgency: record.rules.urgency(share.class),
-                    since,
-                    row: row_at,
-                    share: share_at,
-                    head: head_at,
-                    tokens: head.tokens,
-                    promoted: rule
-                        .and_then(|rule| rule.promote_after)
-                        .is_some_and(|after| waited(head) >= after),
-                    blocks: rule.is_some_and(|rule| waited(head) >= rule.block_after),
-                });
+impl Front {
+    /// Moves on from the present head to the next one; false where there is none.
+    fn advance(&mut self, record: &Record, now: Time) -> bool {
+        self.head += 1;
+        self.find(record, now)
+    }
+
+    /// Looks for a head without a slot from the present one on.
+    fn find(&mut self, record: &Record, now: Time) -> bool {
+        let share = record.rows.get(self.row).and_then(|row| row.shares.get(self.share));
+        let behind = share.and_then(|share| share.heads.get(self.head..)).unwrap_or_default();
+        let Some(skip) = behind.iter().position(|head| head.granted.is_none()) else { return false };
+        let behind = behind.get(skip..).unwrap_or_default();
+        let Some(head) = behind.first() else { return false };
+        let rule = record.rules.classes.get(self.urgency);
+        let promoted = rule.and_then(|rule| rule.promote_after).and_then(|after| {
+            behind.iter().map(|head| head.since).filter(|since| now.since(*since) >= after).min()
+        });
+        self.head += skip;
+        self.since = head.since;
+        self.promoted = promoted;
+        self.tokens = head.tokens;
+        self.blocks = rule.is_some_and(|rule| now.since(head.since) >= rule.block_after);
+        true
+    }
+
+    fn head_mut<'a>(&self, record: &'a mut Record) -> Option<&'a mut Head> {
+        record.rows.get_mut(self.row)?.shares.get_mut(self.share)?.heads.get_mut(self.head)
+    }
+}
+
+/// The fronts of all lines that a slot could be handed to.
+fn find_fronts(fronts: &mut Vec<Front>, record: &Record, now: Time, usage: &Usage) {
+    fronts.clear();
+    let able = |row: &Row| row.is_fresh(now) && !row.slow;
+    for (row, at) in record.rows.iter().enumerate().filter(|(_, row)| able(row)) {
+        for (share, at) in at.shares.iter().enumerate().filter(|(_, share)| !share.heads.is_empty()) {
+            let urgency = record.rules.urgency(at.class);
+            if usage.is_full(&record.rules, urgency) {
+                continue;
+            }
+            let since = Time::default();
+            let mut front =
+                Front { row, share, head: 0, urgency, since, promoted: None, tokens: 0, blocks: false };
+            if front.find(record, now) {
+                fronts.push(front);
             }
         }
     }
-    candidates
 }
 
-/// The places of the candidates in the order in which they are to be served: the oldest of the most urgent class, but
-/// before it the oldest promoted one where that is older.
-fn in_order(candidates: &mut [Candidate]) -> Vec<usize> {
-    candidates.sort_by_key(|next| (next.urgency, next.since, next.row, next.head));
-    let mut promoted: Vec<(Time, usize)> = candidates
+/// Which front is to be served next: the oldest of the most urgent class, or the oldest promoted one where that is
+/// older.
+fn next(fronts: &[Front]) -> Option<usize> {
+    let (at, urgent) =
+        fronts.iter().enumerate().min_by_key(|(_, front)| (front.urgency, front.since, front.row))?;
+    let promoted = fronts
         .iter()
         .enumerate()
-        .filter(|(_, next)| next.promoted)
-        .map(|(place, next)| (next.since, place))
-        .collect();
-    promoted.sort_unstable();
-    let mut promoted = promoted.into_iter().peekable();
-    let mut order = Vec::with_capacity(candidates.len());
-    let mut taken = vec![false; candidates.len()];
-    let mut push = |place: usize, order: &mut Vec<usize>| {
-        if let Some(taken) = taken.get_mut(place)
-            && !std::mem::replace(taken, true)
-        {
-            order.push(place);
-        }
-    };
-    for (place, next) in candidates.iter().enumerate() {
-        while let Some((_, older)) = promoted.next_if(|(since, _)| *since < next.since) {
-            push(older, &mut order);
-        }
-        push(place, &mut order);
-    }
-    order
+        .filter_map(|(at, front)| Some((front.promoted?, front.urgency, front.row, at)));
+    let older = promoted.min().filter(|(since, ..)| *since < urgent.since);
+    Some(older.map_or(at, |(.., at)| at))
 }
 
-enum Verdict {
-    Fits,
-    /// It does not fit; others may.
-    NotNow,
-    /// Nobody of its class fits.
-    Closes,
-    /// Nobody fits.
-    ClosesAll,
-}
+#[cfg(test)]
+mod tests {
+    use super::super::{ClassKey, ClassRule, Rules};
+    use super::*;
+    use crate::core::units::Ticket;
+    use std::time::Duration;
 
-/// What is in use, as far as limits go.
-struct Usage {
-    slots: u64,
-    tokens: u64,
-    /// By urgency; the last one stands for classes that the rules do not know.
-    classes: Vec<ClassUsage>,
-}
+    const NOW: Time = Time(10_000_000_000);
 
-#[derive(Clone, Default)]
-struct ClassUsage {
-    slots: u64,
-    tokens: u64,
-    closed: bool,
-}
-
-impl Usage {
-    fn of(record: &Record, now: Time) -> Usage {
-        let classes = vec![ClassUsage::default(); record.rules.classes.len() + 1];
-        let mut usage = Usage { slots: 0, tokens: 0, classes };
-        for share in record.fresh(now).flat_map(|row| &row.shares) {
-            let (mut slots, mut tokens) = (u64::from(share.inflight), share.tokens);
-            for head in share.granted() {
-                slots += 1;
-                tokens = tokens.saturating_add(head.tokens);
-            }
-            usage.add(record.rules.urgency(share.class), slots, tokens);
-        }
-        usage
-    }
-
-    fn take(&mut self, urgency: usize, tokens: u64) {
-        self.add(urgency, 1, tokens);
-    }
-
-    fn add(&mut self, urgency: usize, slots: u64, tokens: u64) {
-        self.slots += slots;
-        self.tokens = self.tokens.saturating_add(tokens);
-        if let Some(class) = self.classes.get_mut(urgency) {
-            class.slots += slots;
-            class.tokens = class.tokens.saturating_add(tokens);
-        }
-    }
-
-    fn close(&mut self, urgency: usize) {
-        if let Some(class) = self.classes.get_mut(urgency) {
-            class.closed = true;
-        }
-    }
-
-    fn verdict(&self, rules: &Rules, next: &Candidate) -> Verdict {
-        let Some(class) = self.classes.get(next.urgency).filter(|class| !class.closed) else {
-            return Verdict::NotNow;
+    /// A pool of `slots` with classes `a`, `b` and `c`; who waits for 5 s in the latter is promoted.
+    fn rules(slots: u32, change: impl Fn(&mut [ClassRule])) -> Rules {
+        let rule = |name: &str| ClassRule {
+            class: ClassKey::of(name),
+            concurrency: u32::MAX,
+            tokens: u64::MAX,
+            reserved: 0,
+            capacity: 100,
+            promote_after: (name != "a").then_some(Duration::from_secs(5)),
+            block_after: Duration::from_secs(5),
         };
-        let free = bound(rules.concurrency).saturating_sub(self.slots);
-        if free == 0 {
-            return Verdict::ClosesAll;
-        }
-        if free <= self.reserved_before(rules, next.urgency) {
-            return Verdict::Closes;
-        }
-        let fits = |used: u64, budget: u64| used == 0 || used.saturating_add(next.tokens) <= budget;
-        if let Some(rule) = rules.classes.get(next.urgency) {
-            if class.slots >= bound(rule.concurrency) {
-                return Verdict::Closes;
-            }
-            if !fits(class.tokens, rule.tokens) {
-                return if next.blocks { Verdict::Closes } else { Verdict::NotNow };
-            }
-        }
-        if !fits(self.tokens, rules.tokens) {
-            return if next.blocks { Verdict::ClosesAll } else { Verdict::NotNow };
-        }
-        Verdict::Fits
+        let mut classes = vec![rule("a"), rule("b"), rule("c")];
+        change(&mut classes);
+        Rules { generation: 1, concurrency: slots, tokens: 1000, classes }
     }
 
-    /// Slots kept for classes more urgent than this one and not yet used by them.
-    fn reserved_before(&self, rules: &Rules, urgency: usize) -> u64 {
-        let unused = rules.classes.iter().zip(&self.classes).take(urgency);
-        unused.map(|(rule, class)| u64::from(rule.reserved).saturating_sub(class.slots)).sum()
+    /// Requests by class, seconds waited and tokens, in the order of their line.
+    fn row(uid: u64, waiting: &[(&str, u64, u64)]) -> Row {
+        let mut row = Row { uid, beat: NOW, ..Row::default() };
+        for (at, (class, waited, tokens)) in waiting.iter().enumerate() {
+            let class = ClassKey::of(class);
+            if row.share(class).is_none() {
+                row.shares.push(Share { class, ..Share::default() });
+            }
+            let share = row.shares.iter_mut().find(|share| share.class == class).unwrap();
+            let since = Time(NOW.0 - waited * 1_000_000_000);
+            share.waiting += 1;
+            let ticket = Ticket(uid * 100 + at as u64);
+            share.heads.push(Head { ticket, since, tokens: *tokens, granted: None });
+        }
+        row
     }
-}
 
-fn bound(limit: u32) -> u64 {
-    if limit == u32::MAX { u64::MAX } else { u64::from(limit) }
+    /// Who gets a slot, by ticket.
+    fn served(rules: Rules, rows: Vec<Row>) -> Vec<u64> {
+        let mut record = Record { rules, rows };
+        Handout::default().run(&mut record, NOW);
+        let shares = record.rows.iter().flat_map(|row| &row.shares);
+        let mut served: Vec<u64> = shares.flat_map(Share::granted).map(|head| head.ticket.0).collect();
+        served.sort_unstable();
+        served
+    }
+
+    #[test]
+    fn slots_go_in_the_order_of_urgency_age_and_promotion() {
+        let none = |_: &mut [ClassRule]| ();
+        let cases: [(&str, u32, Vec<Row>, &[u64]); 6] = [
+            ("the most urgent", 1, vec![row(1, &[("b", 3, 1)]), row(2, &[("a", 1, 1)])], &[200]),
+            (
+                "the oldest, on whichever worker",
+                1,
+                vec![row(1, &[("a", 1, 1)]), row(2, &[("a", 2, 1)])],
+                &[200],
+            ),
+            (
+                "a promoted one before a newer urgent one",
+                1,
+                vec![row(1, &[("a", 1, 1), ("b", 6, 1)])],
+                &[101],
+            ),
+            (
+                "no promoted one before an older urgent one",
+                1,
+                vec![row(1, &[("a", 7, 1), ("b", 6, 1)])],
+                &[100],
+            ),
+            ("of two promoted ones the older", 1, vec![row(1, &[("b", 6, 1), ("c", 7, 1)])], &[101]),
+            (
+                "who stands before a promoted one",
+                1,
+                vec![row(1, &[("a", 3, 1), ("b", 1, 1), ("b", 6, 1)])],
+                &[101],
+            ),
+        ];
+        for (what, slots, rows, expected) in cases {
+            assert_eq!(served(rules(slots, none), rows), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn caps_reserved_slots_and_budgets_keep_some_back() {
+        let cap = |rules: &mut [ClassRule]| rules[0].concurrency = 1;
+        let waiting = [("a", 3, 1), ("a", 2, 1), ("c", 1, 1)];
+        assert_eq!(served(rules(2, cap), vec![row(1, &waiting)]), [100, 102]);
+        let reserved = |rules: &mut [ClassRule]| rules[0].reserved = 2;
+        assert_eq!(served(rules(3, reserved), vec![row(1, &[("b", 9, 1), ("b", 8, 1)])]), [100]);
+        let none = |_: &mut [ClassRule]| ();
+        // Too large for what is left: passed by, until it has waited for long; alone, whatever its size.
+        assert_eq!(
+            served(rules(9, none), vec![row(1, &[("a", 3, 600), ("a", 2, 600), ("a", 1, 9)])]),
+            [100, 102]
+        );
+        assert_eq!(served(rules(9, none), vec![row(1, &[("a", 8, 600), ("a", 7, 600), ("b", 1, 9)])]), [100]);
+        assert_eq!(served(rules(9, none), vec![row(1, &[("a", 3, 5000), ("a", 2, 1)])]), [100]);
+    }
+
+    #[test]
+    fn a_worker_that_hangs_keeps_no_slot_that_it_was_given_later() {
+        let none = |_: &mut [ClassRule]| ();
+        let mut hangs = row(1, &[("a", 3, 1), ("a", 2, 1)]);
+        hangs.shares[0].heads[0].granted = Some(Time(NOW.0 - 20_000_000));
+        hangs.shares[0].heads[1].granted = Some(Time(NOW.0 - 1_000_000));
+        assert!(served(rules(2, none), vec![hangs]).is_empty());
+    }
+
+    #[test]
+    fn nothing_goes_to_who_is_not_heard_of_or_lets_it_lie() {
+        let none = |_: &mut [ClassRule]| ();
+        let dead = Row { beat: Time(0), ..row(1, &[("a", 3, 1)]) };
+        let mut hangs = row(2, &[("a", 2, 1)]);
+        hangs.shares[0].heads[0].granted = Some(Time(NOW.0 - 20_000_000));
+        assert_eq!(served(rules(1, none), vec![dead, hangs, row(3, &[("a", 1, 1)])]), [300]);
+    }
 }

@@ -5,8 +5,9 @@ mod codec;
 mod handout;
 mod record;
 mod rules;
+mod usage;
 
-pub use handout::hand_out;
+pub use handout::Handout;
 pub use record::{Demand, Head, Record, Row, Share};
 pub use rules::{ClassKey, ClassRule, Rules};
 

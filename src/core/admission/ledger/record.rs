@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 /// One worker's part in one class.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
     /// Which class.
     pub class: ClassKey,
@@ -50,7 +50,7 @@ pub struct Share {
 }
 
 /// A waiting request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Which one of its row's.
     pub ticket: Ticket,

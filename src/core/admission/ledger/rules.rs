@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A class by its name, so that reordering or reloading a policy keeps its counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassKey(pub u32);
 
 impl ClassKey {
@@ -29,7 +29,7 @@ pub struct Rules {
 }
 
 /// The limits of one class. `MAX` = unbounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassRule {
     /// Which class.
     pub class: ClassKey,
