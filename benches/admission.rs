@@ -72,8 +72,9 @@ impl Bench {
             let mut admission = Admission::new(&policy, now);
             let writer = Writer { uid: other, queue: other as u32 };
             let (ticket, pool) = admission.enter(now, request()).expect("a class");
-            let settlement = admission.propose(now, writer, pool, found(&bench.store), Some(ticket));
-            bench.store.clone_from(&settlement.record);
+            let mut settlement = admission.propose(now, writer, pool, found(&bench.store), Some(ticket));
+            bench.store.clear();
+            bench.store.extend_from_slice(settlement.record());
             assert!(admission.commit(now, settlement, true));
         }
         while bench.running.len() < SLOTS {
@@ -85,9 +86,10 @@ impl Bench {
 
     fn enter(&mut self) -> bool {
         let (ticket, pool) = self.admission.enter(self.now, request()).expect("a class");
-        let settlement = self.admission.propose(self.now, WRITER, pool, found(&self.store), Some(ticket));
+        let mut settlement = self.admission.propose(self.now, WRITER, pool, found(&self.store), Some(ticket));
         assert!(settlement.is_due(true));
-        self.store.clone_from(&settlement.record);
+        self.store.clear();
+        self.store.extend_from_slice(settlement.record());
         let admitted = self.admission.commit(self.now, settlement, true);
         if admitted {
             self.running.push_back(ticket);
@@ -99,8 +101,9 @@ impl Bench {
     fn leave(&mut self) {
         let ticket = self.running.pop_front().expect("something runs");
         let pool = self.admission.leave(self.now, ticket, true, false).expect("it was there");
-        let settlement = self.admission.propose(self.now, WRITER, pool, found(&self.store), None);
-        self.store.clone_from(&settlement.record);
+        let mut settlement = self.admission.propose(self.now, WRITER, pool, found(&self.store), None);
+        self.store.clear();
+        self.store.extend_from_slice(settlement.record());
         self.admission.commit(self.now, settlement, true);
         self.running.extend(self.admission.take_ready(32).into_iter().map(|leaving| leaving.ticket));
     }

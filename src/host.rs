@@ -71,17 +71,30 @@ pub enum Measure {
     MaxTokensEffective,
 }
 
+/// A part of a request or response that is made of named fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// The request's headers.
+    RequestHeaders,
+    /// The request's trailers.
+    RequestTrailers,
+    /// The response's headers.
+    ResponseHeaders,
+    /// The response's trailers.
+    ResponseTrailers,
+}
+
 /// The host.
 pub trait Host {
     /// The monotonic clock.
     fn now(&self) -> Time;
 
-    /// Calls `each` with every request header in order, names in lower case.
-    fn request_headers(&self, each: &mut dyn FnMut(&[u8], &[u8]));
+    /// Calls `each` with every field of a section in order, names in lower case.
+    fn fields(&self, of: Section, each: &mut dyn FnMut(&[u8], &[u8]));
+    /// Removes a field from a section.
+    fn remove_field(&self, of: Section, name: &[u8]) -> bool;
     /// Sets a request header, replacing all of its values.
     fn set_request_header(&self, name: &str, value: &[u8]) -> bool;
-    /// Removes a request header.
-    fn remove_request_header(&self, name: &[u8]) -> bool;
     /// The request body received so far, `size` bytes.
     fn request_body(&self, size: usize) -> Option<Vec<u8>>;
     /// Puts `bytes` in the place of the first `len` bytes of the request body.
@@ -93,12 +106,10 @@ pub trait Host {
     /// Answers in the upstream's place, with `more` response headers.
     fn refuse(&self, refusal: &Refusal, family: Family, more: &[(&str, String)]) -> bool;
 
-    /// Calls `each` with every response header in order, names in lower case.
-    fn response_headers(&self, each: &mut dyn FnMut(&[u8], &[u8]));
     /// Adds a response header beside those there are.
     fn add_response_header(&self, name: &str, value: &[u8]) -> bool;
-    /// Removes a response header.
-    fn remove_response_header(&self, name: &[u8]) -> bool;
+    /// Whether the response is the upstream's, and not made by Envoy in its place.
+    fn is_from_upstream(&self) -> bool;
 
     /// Shows `value` to access logs as filter state `wasm.sluice.<field>`.
     fn publish(&self, field: &str, value: &str);

@@ -122,7 +122,7 @@ impl Stream {
             State::Running(claim, answer) => {
                 answer.close(worker, &claim, now);
                 worker.host.measure(claim.class, Measure::DurationMs, millis(now.since(self.began)));
-                worker.leave(now, claim.ticket, answer.ran_its_course(), answer.broke_off());
+                worker.leave(now, claim.ticket, answer.ran_its_course(), answer.broke_off(worker));
             }
         }
         worker.release_body(self.id);

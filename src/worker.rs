@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::core::admission::{Leaving, PoolId, Request, Writer};
+use crate::core::admission::{Demand, Leaving, PoolId, Request, Writer};
 use crate::core::engine::Engine;
 use crate::core::policy::Policy;
 use crate::core::refusal::Refusal;
@@ -147,6 +147,7 @@ impl<H: Host> Worker<H> {
     /// The timer.
     pub fn on_tick(&self) {
         let now = self.host.now();
+        self.engine.borrow_mut().admission.note(now);
         if self.writer.get().is_none() {
             self.observe(now);
             return;
@@ -166,13 +167,32 @@ impl<H: Host> Worker<H> {
     }
 
     /// The configuration is done with and its streams have ended. There is no timer any more that would give back what
-    /// lingers; and nothing has to, as Envoy has closed the connections behind it by now.
+    /// lingers; and nothing has to, as Envoy has closed the connections behind it by now. What was shown of classes is
+    /// taken back: those of the next configuration are shown by it, others are no more.
     pub fn retire(&self) {
         let now = self.host.now();
+        if self.writer.get().is_none() {
+            let engine = self.engine.borrow();
+            for (class, _, limit) in
+                engine.admission.pools().flat_map(|pool| engine.admission.observe(now, pool, None))
+            {
+                self.host.show(class, &Demand::default(), limit.map(|_| 0));
+            }
+        }
         let changed = self.engine.borrow_mut().admission.end_lingering(now.after(IDLE_TICK));
         for pool in changed {
             self.settle(now, pool, None, true);
         }
+    }
+
+    /// Long work has been done: others have to hear of this worker before they take it for dead.
+    pub fn was_busy(&self) {
+        let now = self.host.now();
+        let unheard = self.engine.borrow().admission.unheard(now);
+        for pool in unheard {
+            self.settle(now, pool, None, true);
+        }
+        self.share_buffered(now);
     }
 
     /// Time has to be watched closely.
@@ -248,10 +268,10 @@ impl<H: Host> Worker<H> {
         let key = self.engine.borrow().admission.record_key(pool)?;
         for _ in 0..TRIES {
             let (found, version) = self.host.read_shared(&key).unzip();
-            let settlement =
+            let mut settlement =
                 self.engine.borrow_mut().admission.propose(now, writer, pool, found.as_deref(), arriving);
             let due = settlement.is_due(changed);
-            if due && !self.host.write_shared(&key, &settlement.record, version) {
+            if due && !self.host.write_shared(&key, settlement.record(), version) {
                 continue;
             }
             if due {
@@ -288,7 +308,12 @@ impl<H: Host> Worker<H> {
         let pools = self.engine.borrow().admission.pools();
         for pool in pools {
             let Some(key) = self.engine.borrow().admission.record_key(pool) else { continue };
-            let found = self.host.read_shared(&key).map(|(record, _)| record);
+            let (found, version) = self.host.read_shared(&key).unzip();
+            // Newer limits hold from now on, not from the first request under them on. Where somebody else writes
+            // first, there is a next time.
+            if let Some(record) = self.engine.borrow().admission.announce(pool, found.as_deref()) {
+                self.host.write_shared(&key, &record, version);
+            }
             let observed = self.engine.borrow().admission.observe(now, pool, found.as_deref());
             for (class, demand, limit) in observed {
                 self.host.show(class, &demand, limit);

@@ -30,9 +30,7 @@ macro_rules! over_two_workers {
                 $(#[test]
                 fn $story() {
                     let policy = crate::stories::policies::$policy;
-                    // Turns are taken on each worker apart.
-                    let workers = if policy.contains("fairness") { 1 } else { 2 };
-                    let mut world = crate::harness::world::NativeWorld::with_workers(workers, policy);
+                    let mut world = crate::harness::world::NativeWorld::with_workers(2, policy);
                     crate::stories::$file::$story(&mut world);
                     world.close();
                 })*

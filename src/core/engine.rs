@@ -165,13 +165,8 @@ impl Engine {
     }
 
     fn later(&self, now: Time, stream: StreamId, class: Option<ClassId>, refusal: Refusal) -> Refusal {
-        // The slowest class answers for those that were refused before they had one.
-        let last = u8::try_from(self.policy.classes.len().saturating_sub(1)).unwrap_or(u8::MAX);
         let chance = splitmix(now.0 ^ (u64::from(stream.0) << 32));
-        match self.admission.retry_after(now, class.unwrap_or(ClassId(last)), chance) {
-            Some(wait) => refusal.retry_after(wait),
-            None => refusal,
-        }
+        refusal.retry_after(self.admission.retry_after(now, class, chance))
     }
 }
 

@@ -9,7 +9,7 @@ use super::{map, raw::Failed};
 use crate::core::admission::{Demand, Writer};
 use crate::core::refusal::{Family, Refusal};
 use crate::core::units::{ClassId, StreamId, Time};
-use crate::host::{Event, Host, Measure};
+use crate::host::{Event, Host, Measure, Section};
 
 /// Envoy, as one root context of one worker meets it.
 pub struct Envoy {
@@ -36,16 +36,19 @@ impl Host for Envoy {
         Time(raw::monotonic_nanos())
     }
 
-    fn request_headers(&self, each: &mut dyn FnMut(&[u8], &[u8])) {
-        headers(Map::Request, each);
+    fn fields(&self, of: Section, each: &mut dyn FnMut(&[u8], &[u8])) {
+        // Without headers there is nothing to hand out: a request without a path passes, a response without a status
+        // is counted as broken off.
+        let bytes = raw::headers(map_of(of)).unwrap_or_default();
+        map::pairs(&bytes).for_each(|(name, value)| each(name, value));
+    }
+
+    fn remove_field(&self, of: Section, name: &[u8]) -> bool {
+        raw::remove_header(map_of(of), name).is_ok()
     }
 
     fn set_request_header(&self, name: &str, value: &[u8]) -> bool {
         raw::set_header(Map::Request, name, value).is_ok()
-    }
-
-    fn remove_request_header(&self, name: &[u8]) -> bool {
-        raw::remove_header(Map::Request, name).is_ok()
     }
 
     fn request_body(&self, size: usize) -> Option<Vec<u8>> {
@@ -75,16 +78,12 @@ impl Host for Envoy {
         raw::respond(refusal.status, refusal.reason.details(), body.as_bytes(), &headers).is_ok()
     }
 
-    fn response_headers(&self, each: &mut dyn FnMut(&[u8], &[u8])) {
-        headers(Map::Response, each);
-    }
-
     fn add_response_header(&self, name: &str, value: &[u8]) -> bool {
         raw::add_header(Map::Response, name, value).is_ok()
     }
 
-    fn remove_response_header(&self, name: &[u8]) -> bool {
-        raw::remove_header(Map::Response, name).is_ok()
+    fn is_from_upstream(&self) -> bool {
+        raw::property("response\0code_details").is_ok_and(|details| details == b"via_upstream")
     }
 
     fn publish(&self, field: &str, value: &str) {
@@ -135,9 +134,11 @@ impl Host for Envoy {
     }
 }
 
-fn headers(map: Map, each: &mut dyn FnMut(&[u8], &[u8])) {
-    // Without headers there is nothing to hand out: a request without a path passes, a response without a status is
-    // counted as broken off.
-    let bytes = raw::headers(map).unwrap_or_default();
-    map::pairs(&bytes).for_each(|(name, value)| each(name, value));
+fn map_of(section: Section) -> Map {
+    match section {
+        Section::RequestHeaders => Map::Request,
+        Section::RequestTrailers => Map::RequestTrailers,
+        Section::ResponseHeaders => Map::Response,
+        Section::ResponseTrailers => Map::ResponseTrailers,
+    }
 }

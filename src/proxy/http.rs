@@ -82,7 +82,7 @@ impl HttpContext for Http {
     }
 
     fn on_http_response_trailers(&mut self, _: usize) -> Action {
-        self.on_response(|stream, _| stream.on_response_trailers())
+        self.on_response(|stream, worker| stream.on_response_trailers(worker))
     }
 
     fn on_log(&mut self) {

@@ -23,8 +23,12 @@ pub enum Buffer {
 pub enum Map {
     /// The request's headers.
     Request = 0,
+    /// The request's trailers.
+    RequestTrailers = 1,
     /// The response's headers.
     Response = 2,
+    /// The response's trailers.
+    ResponseTrailers = 3,
 }
 
 /// The kinds of metrics.

@@ -51,9 +51,10 @@ impl Answer {
         self.whole && self.status.is_some_and(|status| status < 500)
     }
 
-    /// Whether it ended before it was whole, so that the model server may still be at it.
-    pub fn broke_off(&self) -> bool {
-        !self.whole
+    /// Whether the model server may still be at it: it was not whole, or it is Envoy's own, given after a timeout, say.
+    pub fn broke_off<H: Host>(&self, worker: &Worker<H>) -> bool {
+        let failed = self.status.is_none_or(|status| status >= 500);
+        !self.whole || (failed && !worker.host.is_from_upstream())
     }
 
     /// Counts and measures it at its end.

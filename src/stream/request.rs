@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::response::strip_ours;
 use super::{Claim, Reading, State, Stream, header_hold_missing};
 use crate::core::admission::Request;
 use crate::core::body::Dialect;
@@ -10,8 +11,11 @@ use crate::core::head::Head;
 use crate::core::policy::Fairness;
 use crate::core::refusal::{Reason, Refusal};
 use crate::core::units::Time;
-use crate::host::{Event, Flow, Host, Measure};
+use crate::host::{Event, Flow, Host, Measure, Section};
 use crate::worker::{Admitted, HeaderHold, Worker};
+
+/// Bodies from this size on take so long to read that a row of them could pass for a dead worker.
+const LONG_WORK: usize = 256 * 1024;
 
 impl Stream {
     /// The request's headers; `ended` tells that nothing follows.
@@ -19,9 +23,9 @@ impl Stream {
         // Held on to, since the host is called with the head open, and no borrow may live across such a call.
         let policy = Rc::clone(&worker.engine.borrow().policy);
         let mut head = Head::new(policy.fairness.as_ref().and_then(Fairness::header));
-        worker.host.request_headers(&mut |name, value| head.note(name, value));
+        worker.host.fields(Section::RequestHeaders, &mut |name, value| head.note(name, value));
         for name in &head.ours {
-            worker.host.remove_request_header(name);
+            worker.host.remove_field(Section::RequestHeaders, name);
         }
         let gate = worker.engine.borrow().gate(&head, ended);
         match gate {
@@ -52,6 +56,7 @@ impl Stream {
 
     /// The request's trailers: the body is whole, and no callback has said so.
     pub fn on_request_trailers<H: Host>(&mut self, worker: &Worker<H>) -> Flow {
+        strip_ours(worker, Section::RequestTrailers);
         if self.is_held() { self.judge(worker, worker.host.now()) } else { self.rest() }
     }
 
@@ -101,6 +106,9 @@ impl Stream {
         };
         let judged = worker.engine.borrow().judge(dialect, &body);
         drop(body);
+        if size >= LONG_WORK {
+            worker.was_busy();
+        }
         let judged = match judged {
             Ok(judged) => judged,
             Err(refusal) => return self.refuse(worker, refusal, dialect.family),

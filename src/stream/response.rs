@@ -3,7 +3,7 @@
 use super::{State, Stream, answer};
 use crate::core::head::OURS;
 use crate::core::refusal::Reason;
-use crate::host::{Host, Outcome};
+use crate::host::{Host, Outcome, Section};
 use crate::worker::Worker;
 
 impl Stream {
@@ -11,11 +11,11 @@ impl Stream {
     pub fn on_response_headers<H: Host>(&mut self, worker: &Worker<H>, ended: bool) {
         match &mut self.state {
             State::Passing => {
-                strip_ours(worker);
+                strip_ours(worker, Section::ResponseHeaders);
             }
             State::Over | State::Gone => {}
             State::Running(claim, answer) => {
-                let status = strip_ours(worker);
+                let status = strip_ours(worker, Section::ResponseHeaders);
                 answer.begin(worker.host.now(), status, ended);
                 if worker.engine.borrow().policy.response_headers {
                     answer.describe(worker, claim, &self.facts);
@@ -33,7 +33,8 @@ impl Stream {
     }
 
     /// The response's trailers: its body is whole.
-    pub fn on_response_trailers(&mut self) {
+    pub fn on_response_trailers<H: Host>(&mut self, worker: &Worker<H>) {
+        strip_ours(worker, Section::ResponseTrailers);
         if let State::Running(_, answer) = &mut self.state {
             answer.end();
         }
@@ -43,7 +44,7 @@ impl Stream {
     fn answered_by_envoy<H: Host>(&mut self, worker: &Worker<H>) {
         let now = worker.host.now();
         let mut status = None;
-        worker.host.response_headers(&mut |name, value| {
+        worker.host.fields(Section::ResponseHeaders, &mut |name, value| {
             if name == b":status" {
                 status = answer::status(value);
             }
@@ -61,10 +62,10 @@ impl Stream {
     }
 }
 
-/// Removes response headers of ours that are not by us; the response's status.
-fn strip_ours<H: Host>(worker: &Worker<H>) -> Option<u16> {
+/// Removes what bears our name and is not by us; the status, where there is one.
+pub fn strip_ours<H: Host>(worker: &Worker<H>, section: Section) -> Option<u16> {
     let (mut status, mut ours) = (None, Vec::new());
-    worker.host.response_headers(&mut |name, value| {
+    worker.host.fields(section, &mut |name, value| {
         if name == b":status" {
             status = answer::status(value);
         } else if name.starts_with(OURS) {
@@ -72,7 +73,7 @@ fn strip_ours<H: Host>(worker: &Worker<H>) -> Option<u16> {
         }
     });
     for name in &ours {
-        worker.host.remove_response_header(name);
+        worker.host.remove_field(section, name);
     }
     status
 }

@@ -32,9 +32,9 @@ impl One {
         pool: sluice::core::admission::PoolId,
         arriving: Option<Ticket>,
     ) -> (bool, Vec<Ticket>) {
-        let settlement = self.propose(pool, arriving);
+        let mut settlement = self.propose(pool, arriving);
         assert!(settlement.is_due(true));
-        self.store.clone_from(&settlement.record);
+        self.store = settlement.record().to_vec();
         let starts = settlement.starts().to_vec();
         (self.admission.commit(Time(self.now), settlement, true), starts)
     }
@@ -171,9 +171,10 @@ fn proposing_changes_nothing() {
     let tickets: Vec<_> = (0..20).map(|_| one.enter(0, 1, None).0).collect();
     one.now += MS;
     let pool = one.admission.leave(Time(one.now), tickets[0], true, false).unwrap();
-    let first = one.propose(pool, None);
-    let second = one.propose(pool, None);
-    assert_eq!((&first.record, first.starts()), (&second.record, second.starts()));
+    let mut first = one.propose(pool, None);
+    let mut second = one.propose(pool, None);
+    assert_eq!(first.record(), second.record());
+    assert_eq!(first.starts(), second.starts());
     assert_eq!(first.starts(), [tickets[2]]);
     drop(first);
     one.admission.commit(Time(one.now), second, true);

@@ -103,6 +103,8 @@ impl World<'_> {
     }
 
     pub fn on_tick(&mut self, node: usize) {
+        let now = self.time();
+        self.nodes[node].admission.note(now);
         if self.nodes[node].writer.is_some() {
             self.turn(node);
             if self.nodes[node].busy && !self.nodes[node].admission.is_waiting() {
@@ -195,12 +197,13 @@ impl World<'_> {
                 (found.as_ref().map(|found| &found.0[..]), found.as_ref().map(|found| found.1));
             let propose =
                 |world: &mut World| world.nodes[node].admission.propose(now, writer, pool, bytes, arriving);
-            let settlement = propose(self);
+            let mut settlement = propose(self);
             if self.chance(3).is_multiple_of(16) {
-                let twin = propose(self);
-                if (&twin.record, &twin.wake, twin.starts())
-                    != (&settlement.record, &settlement.wake, settlement.starts())
-                {
+                let mut twin = propose(self);
+                let same = twin.record() == settlement.record()
+                    && twin.wake == settlement.wake
+                    && twin.starts() == settlement.starts();
+                if !same {
                     self.audit.fault("proposing twice gives two results".to_owned());
                 }
             }
@@ -208,7 +211,7 @@ impl World<'_> {
                 self.race(node, &key);
             }
             let due = settlement.is_due(changed);
-            if due && !self.put(&key, settlement.record.clone(), version) {
+            if due && !self.put(&key, settlement.record().to_vec(), version) {
                 self.seen.races += 1;
                 continue;
             }
@@ -220,7 +223,14 @@ impl World<'_> {
                 self.start(node, &starts);
                 audit::written(self, node, &key, bytes, &starts, &settlement.wake);
             } else if arriving.is_some() {
-                self.audit.judged_by = bytes.and_then(Record::decode).unwrap_or_default();
+                // As it was found, but for new leases that were given.
+                let mut found = bytes.and_then(Record::decode).unwrap_or_default();
+                let judged = Record::decode(settlement.record()).unwrap_or_default();
+                for row in &mut found.rows {
+                    let beat = judged.rows.iter().find(|other| other.uid == row.uid).map(|other| other.beat);
+                    row.beat = beat.unwrap_or(row.beat);
+                }
+                self.audit.judged_by = found;
             }
             let admitted = self.nodes[node].admission.commit(now, settlement, due);
             if self.nodes[node].admission.has_ready() {

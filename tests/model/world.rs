@@ -100,7 +100,7 @@ impl<'a> World<'a> {
 
     /// Runs the history and the time after it until all is quiet.
     pub fn run(mut self) -> Result<Seen, Fault> {
-        let mut end = self.ops.last().map_or(0, |op| op.at) + 12_000 * MS;
+        let mut end = self.ops.last().map_or(0, |op| op.at) + 20_000 * MS;
         while let Some(Reverse((at, _, event))) = self.events.pop() {
             if at > end {
                 if self.lives.iter().all(|life| matches!(life.state, State::Over | State::Orphan)) {

@@ -15,11 +15,14 @@ fn a_vm_without_requests_claims_nothing() {
     assert!(world.process.data().keys().is_empty(), "{:?}", world.process.data().keys());
     exchange(&mut world, &short());
     assert_eq!(world.process.queues().len(), 1, "queues");
-    let written = world.process.data().writes();
+    let keys = world.process.data().keys().len();
     assert!(world.accepts(ROOMY));
     world.pass(Duration::from_secs(1));
     assert_eq!(world.process.queues().len(), 1, "queues");
-    assert_eq!(world.process.data().writes(), written);
+    assert_eq!(world.process.data().keys().len(), keys);
+    let written = world.process.data().writes();
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.process.data().writes(), written, "new limits are announced once");
     world.close();
 }
 
@@ -28,8 +31,8 @@ fn limits_are_shown_before_any_request_and_follow_the_policy() {
     let mut world = NativeWorld::new(ONE_SLOT);
     let limit = "sluice.limit.domain.default.class.short";
     world.metric_becomes(limit, 1);
-    assert!(world.accepts(ROOMY));
     exchange(&mut world, &short());
+    assert!(world.accepts(ROOMY));
     world.metric_becomes(limit, 64);
     world.pass(Duration::from_secs(1));
     assert_eq!(world.process.metrics().value(limit), Some(64));

@@ -13,6 +13,8 @@ const GRAIN: Duration = Duration::from_millis(20);
 const TOO_FEW: f64 = 0.5;
 /// The advice where nothing is known; it grows by the time for which nothing has come.
 const UNKNOWN: Duration = Duration::from_secs(5);
+/// So many times the usual time between two answers without any, and the rate is not believed.
+const SILENCE: f64 = 5.0;
 /// SDKs obey the advice exactly: 0 makes one of them spin, and over a minute some give up.
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(60);
@@ -69,11 +71,16 @@ impl DrainRate {
 /// When a newcomer should come back: 1 to 60 s, spread by `chance` (any value), since a refused burst that obeyed one
 /// number would come back as a burst.
 pub fn retry_after(demand: &Demand, now: Time, chance: u64) -> Duration {
+    // Who has never served anything may have been idle all the time.
+    let silence = if demand.since == Time::default() { Duration::ZERO } else { now.since(demand.since) };
     let wait = if demand.per_second > 0.0 {
         let seconds = (f64::from(demand.waiting) + 1.0) / demand.per_second;
-        Duration::from_secs_f64(seconds.min(MOST.as_secs_f64()))
+        let wait = Duration::from_secs_f64(seconds.min(MOST.as_secs_f64()));
+        // Far beyond the usual time between two answers, the rate is that of a server that does not answer any more.
+        let usual = Duration::from_secs_f64((SILENCE / demand.per_second).min(MOST.as_secs_f64()));
+        if silence > usual { wait.max(silence) } else { wait }
     } else {
-        UNKNOWN.saturating_add(now.since(demand.since))
+        UNKNOWN.saturating_add(silence)
     };
     let wait = wait.clamp(LEAST, MOST);
     let spread = (wait / 2).max(LEAST);
@@ -126,9 +133,21 @@ mod tests {
     }
 
     #[test]
+    fn who_never_served_anything_is_not_taken_for_broken() {
+        assert_eq!(retry_after(&Demand::default(), at(5000.0), 0), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_silence_much_longer_than_usual_is_an_outage() {
+        let demand = Demand { waiting: 9, per_second: 10.0, since: at(100.0), ..Demand::default() };
+        assert_eq!(retry_after(&demand, at(100.4), 0), Duration::from_secs(1));
+        assert_eq!(retry_after(&demand, at(108.0), 0), Duration::from_secs(8));
+    }
+
+    #[test]
     fn the_advice_is_spread_and_stays_within_a_second_and_a_minute() {
         for waiting in [0, 1, 10, 1000] {
-            let demand = Demand { waiting, per_second: 2.0, ..Demand::default() };
+            let demand = Demand { waiting, per_second: 2.0, since: at(1.0), ..Demand::default() };
             let advice = |n: u64| retry_after(&demand, at(1.0), n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let waits: Vec<_> = (0..50).map(advice).collect();
             assert!(waits.iter().all(|wait| (LEAST..=MOST).contains(wait)), "{waits:?}");

@@ -96,6 +96,7 @@ impl Line {
             ticket: place.ticket,
             since: weight.since,
             tokens: weight.tokens,
+            turn: u32::try_from(place.turn.saturating_sub(self.turn)).unwrap_or(u32::MAX),
             granted: None,
         };
         self.order.iter().map(head)

@@ -7,6 +7,7 @@ pub mod ledger;
 mod line;
 mod pool;
 mod settle;
+mod watch;
 
 pub use claims::{Leaving, Request};
 pub use pool::PoolId;
@@ -23,6 +24,7 @@ pub use ledger::Demand;
 use ledger::{ClassKey, Head, Record};
 use line::Line;
 use pool::Pool;
+use watch::Watch;
 
 /// How long a slot stays taken after a client has left a running request: the model server has not seen it yet.
 const LINGER: Duration = Duration::from_millis(20);
@@ -39,6 +41,7 @@ pub struct Admission {
     ready: VecDeque<Ticket>,
     /// Whose client has left: the slot is given back at that time.
     lingering: VecDeque<(Time, Ticket)>,
+    watch: Watch,
     /// Room for the next settlement.
     spare: Settlement,
 }
@@ -78,8 +81,14 @@ impl Admission {
             deadlines: BTreeSet::new(),
             ready: VecDeque::new(),
             lingering: VecDeque::new(),
+            watch: Watch::new(now),
             spare: Settlement::default(),
         }
+    }
+
+    /// The worker has been called; to be told at every tick.
+    pub fn note(&mut self, now: Time) {
+        self.watch.note(now);
     }
 
     /// A request arrives and stands in line: settle its pool to see whether it may go on. `None` where there is no
@@ -90,7 +99,7 @@ impl Admission {
         let deadline = now.after(wait);
         let pool = class.pool;
         let ticket = self.claims.enter(&request, deadline, |ticket| {
-            let head = Head { ticket, since: now, tokens: request.tokens, granted: None };
+            let head = Head { ticket, since: now, tokens: request.tokens, ..Head::default() };
             class.line.push(head, request.key)
         });
         self.deadlines.insert((deadline, ticket));
@@ -169,10 +178,11 @@ impl Admission {
         !self.deadlines.is_empty() || !self.lingering.is_empty()
     }
 
-    /// When a refused request of `class` should come back; `chance` is any number that differs between requests.
-    pub fn retry_after(&self, now: Time, class: ClassId, chance: u64) -> Option<Duration> {
-        let class = self.classes.get(class.index())?;
-        Some(drain::retry_after(&class.demand, now, chance))
+    /// When a refused request of `class` should come back, if it has one; `chance` is any number that differs between
+    /// requests.
+    pub fn retry_after(&self, now: Time, class: Option<ClassId>, chance: u64) -> Duration {
+        let class = class.and_then(|class| self.classes.get(class.index()));
+        drain::retry_after(&class.map(|class| class.demand).unwrap_or_default(), now, chance)
     }
 
     /// What each class of `pool` is up against by its record as `found`, and how many it may have in flight.
@@ -184,7 +194,7 @@ impl Admission {
     ) -> Vec<(ClassId, Demand, Option<u64>)> {
         let Some(pool) = self.pools.get(pool.0) else { return Vec::new() };
         let record = found.and_then(Record::decode).unwrap_or_default();
-        let rules = if record.rules.classes.is_empty() { &pool.rules } else { &record.rules };
+        let rules = if record.rules.is_older(&pool.rules) { &pool.rules } else { &record.rules };
         let observed = |class: &ClassId| {
             let key = self.classes.get(class.index())?.key;
             let limit = rules.of(key).map_or(u32::MAX, |rule| rule.concurrency).min(rules.concurrency);
@@ -192,6 +202,14 @@ impl Admission {
             Some((*class, record.demand(now, key), limit))
         };
         pool.classes.iter().filter_map(observed).collect()
+    }
+
+    /// The record of `pool` with this policy's limits, where the one `found` has older ones.
+    pub fn announce(&self, pool: PoolId, found: Option<&[u8]>) -> Option<Vec<u8>> {
+        let own = self.pools.get(pool.0)?;
+        let mut record = Record::decode(found?).filter(|record| record.rules.is_older(&own.rules))?;
+        record.rules.clone_from(&own.rules);
+        Some(record.encode())
     }
 
     /// All pools.

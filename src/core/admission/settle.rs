@@ -25,8 +25,7 @@ pub struct Writer {
 /// settled for twice, and most of the time that takes would be spent on allocating them.
 #[derive(Debug, Default)]
 pub struct Settlement {
-    /// The record to write.
-    pub record: Vec<u8>,
+    bytes: Vec<u8>,
     /// The queues of other workers that were given something.
     pub wake: Vec<u32>,
     /// Whether nothing has changed that anybody would have to know of now.
@@ -37,7 +36,7 @@ pub struct Settlement {
     arriving: Option<Ticket>,
     taken: Vec<Ticket>,
     demands: Vec<(ClassId, Demand)>,
-    /// The record that the bytes came from.
+    /// The record, to be written as bytes where it has to be.
     draft: Record,
     handout: Handout,
 }
@@ -46,6 +45,12 @@ impl Settlement {
     /// Whether the record has to be written; `changed` tells that the worker's own truth has changed since it last was.
     pub fn is_due(&self, changed: bool) -> bool {
         !self.full && (changed || !self.idle)
+    }
+
+    /// The record to write.
+    pub fn record(&mut self) -> &[u8] {
+        self.draft.write(&mut self.bytes);
+        &self.bytes
     }
 
     /// The requests that would get a slot.
@@ -75,6 +80,16 @@ impl Admission {
         all.filter(|(_, pool)| due(pool)).map(|(place, _)| PoolId(place)).collect()
     }
 
+    /// The pools in which others would soon take this worker for dead.
+    pub fn unheard(&self, now: Time) -> Vec<PoolId> {
+        let busy = |pool: &super::Pool| {
+            let mut classes = pool.classes.iter().filter_map(|class| self.classes.get(class.index()));
+            pool.needs_beat(now) && classes.any(|class| class.line.len() > 0 || class.inflight > 0)
+        };
+        let all = self.pools.iter().enumerate();
+        all.filter(|(_, pool)| busy(pool)).map(|(place, _)| PoolId(place)).collect()
+    }
+
     /// What settling `pool` comes to, given its record as `found`; `arriving` is the request it is done for. Nothing
     /// changes by it but which memory is free.
     pub fn propose(
@@ -85,6 +100,7 @@ impl Admission {
         found: Option<&[u8]>,
         arriving: Option<Ticket>,
     ) -> Settlement {
+        self.watch.note(now);
         let mut to = std::mem::take(&mut self.spare);
         (to.pool, to.arriving, to.idle, to.full) = (pool, arriving, true, true);
         to.wake.clear();
@@ -96,16 +112,18 @@ impl Admission {
         if let Some(own) = self.pools.get(pool.0) {
             self.settle(now, writer, own, &mut to);
         }
-        to.draft.write(&mut to.record);
         to
     }
 
     fn settle(&self, now: Time, writer: Writer, own: &super::Pool, to: &mut Settlement) {
         let Settlement { draft: record, taken, wake, demands, handout, .. } = to;
-        if record.rules.generation < own.rules.generation {
+        if record.rules.is_older(&own.rules) {
             record.rules.clone_from(&own.rules);
         }
         record.rows.retain(|row| row.uid == writer.uid || now.since(row.beat) < LEASE * 3);
+        for row in record.rows.iter_mut().filter(|row| row.uid != writer.uid) {
+            self.watch.forgive(row);
+        }
         let known = record.rows.iter().position(|row| row.uid == writer.uid);
         let at = known.unwrap_or(record.rows.len());
         if known.is_none() {

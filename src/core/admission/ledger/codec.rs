@@ -59,6 +59,7 @@ impl Record {
                     to.u64(head.ticket.0);
                     to.u64(head.since.0);
                     to.u64(head.tokens);
+                    to.u32(head.turn);
                     to.u64(head.granted.map_or(NEVER, |at| at.0));
                 }
             }
@@ -106,6 +107,7 @@ impl Record {
                     head.ticket = Ticket(from.u64()?);
                     head.since = Time(from.u64()?);
                     head.tokens = from.u64()?;
+                    head.turn = from.u32()?;
                     head.granted = from.moment()?;
                     Some(())
                 })
@@ -184,7 +186,7 @@ mod tests {
             block_after: Duration::from_millis(2500),
         };
         let long = ClassRule { class: ClassKey::of("long"), promote_after: None, ..rule };
-        let head = Head { ticket: Ticket(7), since: Time(5), tokens: 300, granted: Some(Time(9)) };
+        let head = Head { ticket: Ticket(7), since: Time(5), tokens: 300, turn: 2, granted: Some(Time(9)) };
         let share = Share {
             class: rule.class,
             inflight: 2,

@@ -70,6 +70,8 @@ struct Front {
     share: usize,
     head: usize,
     urgency: usize,
+    /// How many turns of its line come before its own.
+    turn: u32,
     /// Since when it waits.
     since: Time,
     /// Since when a request waits that goes before newer ones of more urgent classes: it or one behind it, since that
@@ -100,6 +102,7 @@ impl Front {
         });
         self.head += skip;
         self.since = head.since;
+        self.turn = head.turn;
         self.promoted = promoted;
         self.tokens = head.tokens;
         self.blocks = rule.is_some_and(|rule| now.since(head.since) >= rule.block_after);
@@ -122,8 +125,17 @@ fn find_fronts(fronts: &mut Vec<Front>, record: &Record, now: Time, usage: &Usag
                 continue;
             }
             let since = Time::default();
-            let mut front =
-                Front { row, share, head: 0, urgency, since, promoted: None, tokens: 0, blocks: false };
+            let mut front = Front {
+                row,
+                share,
+                head: 0,
+                urgency,
+                turn: 0,
+                since,
+                promoted: None,
+                tokens: 0,
+                blocks: false,
+            };
             if front.find(record, now) {
                 fronts.push(front);
             }
@@ -131,17 +143,24 @@ fn find_fronts(fronts: &mut Vec<Front>, record: &Record, now: Time, usage: &Usag
     }
 }
 
-/// Which front is to be served next: the oldest of the most urgent class, or the oldest promoted one where that is
-/// older.
+/// Which front is to be served next: that of the most urgent class, or of the one with the oldest promoted request
+/// where that is older.
 fn next(fronts: &[Front]) -> Option<usize> {
-    let (at, urgent) =
-        fronts.iter().enumerate().min_by_key(|(_, front)| (front.urgency, front.since, front.row))?;
-    let promoted = fronts
-        .iter()
-        .enumerate()
-        .filter_map(|(at, front)| Some((front.promoted?, front.urgency, front.row, at)));
-    let older = promoted.min().filter(|(since, ..)| *since < urgent.since);
-    Some(older.map_or(at, |(.., at)| at))
+    let urgency = fronts.iter().map(|front| front.urgency).min()?;
+    let urgent = first_of(fronts, urgency)?;
+    let since = fronts.iter().filter(|front| front.urgency == urgency).map(|front| front.since).min()?;
+    let lesser = fronts.iter().filter(|front| front.urgency > urgency);
+    let promoted = lesser.filter_map(|front| Some((front.promoted?, front.urgency))).min();
+    match promoted.filter(|(promoted, _)| *promoted < since) {
+        Some((_, urgency)) => first_of(fronts, urgency),
+        None => Some(urgent),
+    }
+}
+
+/// The front of a class over all workers: whose turn comes first, and of those the oldest.
+fn first_of(fronts: &[Front], urgency: usize) -> Option<usize> {
+    let class = fronts.iter().enumerate().filter(|(_, front)| front.urgency == urgency);
+    class.min_by_key(|(_, front)| (front.turn, front.since, front.row)).map(|(at, _)| at)
 }
 
 #[cfg(test)]
@@ -181,7 +200,7 @@ mod tests {
             let since = Time(NOW.0 - waited * 1_000_000_000);
             share.waiting += 1;
             let ticket = Ticket(uid * 100 + at as u64);
-            share.heads.push(Head { ticket, since, tokens: *tokens, granted: None });
+            share.heads.push(Head { ticket, since, tokens: *tokens, ..Head::default() });
         }
         row
     }

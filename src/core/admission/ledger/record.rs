@@ -58,6 +58,8 @@ pub struct Head {
     pub since: Time,
     /// Its estimated tokens.
     pub tokens: u64,
+    /// How many turns of its line come before its own; 0 where there are none.
+    pub turn: u32,
     /// When a slot was handed to it.
     pub granted: Option<Time>,
 }

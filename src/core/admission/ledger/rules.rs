@@ -53,6 +53,11 @@ impl Rules {
         self.classes.iter().position(|rule| rule.class == class).unwrap_or(self.classes.len())
     }
 
+    /// Whether `other` comes from a newer configuration.
+    pub fn is_older(&self, other: &Rules) -> bool {
+        self.generation < other.generation
+    }
+
     /// The rule of a class, if the newest policy knows it.
     pub fn of(&self, class: ClassKey) -> Option<&ClassRule> {
         self.classes.iter().find(|rule| rule.class == class)
