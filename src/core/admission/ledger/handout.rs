@@ -148,7 +148,8 @@ fn find_fronts(fronts: &mut Vec<Front>, record: &Record, now: Time, usage: &Usag
 fn next(fronts: &[Front]) -> Option<usize> {
     let urgency = fronts.iter().map(|front| front.urgency).min()?;
     let urgent = first_of(fronts, urgency)?;
-    let since = fronts.iter().filter(|front| front.urgency == urgency).map(|front| front.since).min()?;
+    let age = |front: &Front| front.promoted.map_or(front.since, |promoted| promoted.min(front.since));
+    let since = fronts.iter().filter(|front| front.urgency == urgency).map(age).min()?;
     let lesser = fronts.iter().filter(|front| front.urgency > urgency);
     let promoted = lesser.filter_map(|front| Some((front.promoted?, front.urgency))).min();
     match promoted.filter(|(promoted, _)| *promoted < since) {
