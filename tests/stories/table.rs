@@ -120,7 +120,12 @@ macro_rules! stories {
                 who_waits_is_served_under_the_old_policy: ONE_SLOT,
             }
             corpus {
-                each_line_is_answered_rightly: REFERENCE,
+                each_line_for_vllm_is_answered_rightly: REFERENCE,
+                each_line_for_sglang_is_answered_rightly: REFERENCE_SGLANG,
+                each_line_for_tgi_is_answered_rightly: REFERENCE_TGI,
+                each_line_for_llamacpp_is_answered_rightly: REFERENCE_LLAMACPP,
+                each_line_for_ollama_is_answered_rightly: REFERENCE_OLLAMA,
+                each_line_for_openai_is_answered_rightly: REFERENCE_OPENAI,
             }
         }
     };
