@@ -82,7 +82,7 @@ impl Engine {
         }
         let dialect = match self.guarded.find(&head.path) {
             Some(Some(dialect)) => *dialect,
-            None if head.post && self.policy.reject_unlisted => return unlisted(),
+            None if head.post && self.policy.reject_unlisted => return self.unlisted(head, ended),
             _ => return Gate::Pass,
         };
         if let Some(refusal) = self.refuse_head(head, ended) {
@@ -157,6 +157,17 @@ impl Engine {
         self.policy.classes.get(class.index())
     }
 
+    /// Refuses what is neither known nor listed; a body that can be awaited is, as for others.
+    fn unlisted(&self, head: &Head, ended: bool) -> Gate {
+        let message = "this path is not served here: it is neither a known endpoint nor listed";
+        let refusal = Refusal::new(Reason::UnlistedEndpoint, message);
+        let awaited = !ended && head.length.is_some_and(|length| length <= self.policy.limits.body_bytes);
+        match dialect::named("prompt", self.policy.backend).filter(|_| awaited) {
+            Some(plain) => Gate::Doom(plain, refusal),
+            None => Gate::Refuse(Family::OpenAi, refusal),
+        }
+    }
+
     fn refuse_head(&self, head: &Head, ended: bool) -> Option<Refusal> {
         let most = self.policy.limits.body_bytes;
         if head.upgrade {
@@ -191,11 +202,6 @@ fn refuse_kind(head: &Head) -> Option<Refusal> {
     }
     let message = "content-type: this endpoint takes one JSON object, no multipart or gRPC";
     head.foreign.then(|| Refusal::new(Reason::UnsupportedType, message))
-}
-
-fn unlisted() -> Gate {
-    let message = "this path is not served here: it is neither a known endpoint nor listed";
-    Gate::Refuse(Family::OpenAi, Refusal::new(Reason::UnlistedEndpoint, message))
 }
 
 fn too_large(size: u64, most: u64) -> Refusal {

@@ -117,6 +117,17 @@ pub const USERS: &str = r#"{
     "fairness": {"key": "body:user"}
 }"#;
 
+/// Only what is known or listed is served.
+pub const LISTED: &str = r#"{
+    "endpoints": [
+        {"path": "/ask", "dialect": "prompt"},
+        {"path": "/v1/embeddings", "dialect": "pass"},
+        {"path": "/internal/chat/completions", "dialect": "pass"}
+    ],
+    "unlisted_posts": "reject",
+    "classes": [{"name": "short", "concurrency": 8, "queue": {"capacity": 8, "timeout": "30s"}}]
+}"#;
+
 /// What the corpus is written for, with one backend or the other.
 macro_rules! reference {
     ($backend:literal) => {

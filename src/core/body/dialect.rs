@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::backend::{Backend, Backends};
+use super::backend::{BACKENDS, Backend, Backends};
 use super::escape::unescape;
 use super::scan::{Scanner, bad};
 use super::shape::Shape;
@@ -19,6 +19,8 @@ pub struct Dialect {
     pub paths: &'static [&'static str],
     /// The backends that serve it there.
     pub on: Backends,
+    /// The backend that reads it, where it is always the same one.
+    pub by: Option<Backend>,
     /// The error shape that its clients understand.
     pub family: Family,
     /// The members of a body that are read.
@@ -43,6 +45,7 @@ pub static ALL: &[&Dialect] = &[
     &tgi::TGI_STREAM,
     &tgi::TGI_VERTEX,
     &ollama::OLLAMA,
+    &ollama::SGLANG_OLLAMA,
     &llamacpp::LLAMACPP,
     &invocations::INVOCATIONS,
     &invocations::TGI_INVOCATIONS,
@@ -68,7 +71,7 @@ pub fn named(name: &str, backend: Backend) -> Option<&'static Dialect> {
 /// nothing that can be bounded, or where a key that is read comes twice.
 pub fn read<'a>(dialect: &Dialect, backend: Backend, body: &'a [u8]) -> Result<View<'a>, BadBody> {
     let dialect = dialect.chosen(body)?;
-    let walk = Walk::over(dialect.root, backend, body)?;
+    let walk = Walk::over(dialect.root, dialect.spoken_by(backend), body)?;
     let (prompts, prompts_param) = walk.prompts;
     let (copies, copies_param) = walk.copies;
     Ok(View {
@@ -96,7 +99,15 @@ impl Dialect {
         family: Family,
         root: &'static Shape,
     ) -> Dialect {
-        Dialect { name, paths, on: Backends::ALL, family, root, streams: false, choices: &[] }
+        Dialect { name, paths, on: Backends::ALL, by: None, family, root, streams: false, choices: &[] }
+    }
+
+    /// Who reads it: `backend`, or, where that does not speak it, one that does. So it is where a policy lists a path
+    /// with the dialect of another server.
+    fn spoken_by(&self, backend: Backend) -> Backend {
+        let mut speak = BACKENDS.iter().map(|(_, backend)| *backend).filter(|backend| self.on.has(*backend));
+        let spoken = if self.on.has(backend) { Some(backend) } else { speak.next() };
+        self.by.or(spoken).unwrap_or(backend)
     }
 
     /// The dialect that the body is of. A body that could be of two is refused: what bounds it in one may not in the
@@ -144,7 +155,6 @@ impl Eq for Dialect {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::body::BACKENDS;
     use crate::core::body::shape::{Holds, Rule};
 
     /// Every shape of every dialect; they may refer to themselves.
@@ -229,6 +239,11 @@ mod tests {
             ("/infill", [None, None, None, Some("llamacpp"), None, None]),
             ("/invocations", [Some("invocations"); 6]),
             ("/messages", [Some("messages"); 6]),
+            (
+                "/api/chat",
+                [Some("ollama"), Some("ollama"), None, Some("ollama"), Some("ollama"), Some("ollama")],
+            ),
+            ("/inference/v1/generate", [Some("vllm"), None, None, Some("vllm"), Some("vllm"), Some("vllm")]),
         ] {
             for ((name, backend), want) in BACKENDS.iter().zip(names) {
                 assert_eq!(dialect(*backend, path), want, "{path} on {name}");

@@ -1,7 +1,7 @@
 //! Arrays and objects of shapes that are open while a body is walked over: how they open and close.
 
 use super::BadBody;
-use super::holder::{self, Form, Holder};
+use super::holder::{self, Form, Holder, Inject};
 use super::scan::{MAX_DEPTH, Scanner, too_deep};
 use super::shape::{Holds, Settings, Shape};
 use super::string::Str;
@@ -20,14 +20,8 @@ pub struct Frame {
     pub items: Items,
     /// Whether nothing has been read of it.
     pub first: bool,
-    /// The byte offset behind what opened it.
-    pub at: usize,
-    /// The place of the holder that it is, where it is one.
-    pub holder: usize,
-    /// What its `data` holds, which may be text.
-    pub data: Option<Text>,
-    /// Whether its `type` says that it is text.
-    pub plain: bool,
+    /// For a holder its place among them; for what has one within, the byte offset behind its opening brace.
+    pub mark: usize,
 }
 
 /// An array or an object.
@@ -39,20 +33,32 @@ pub enum Kind {
 }
 
 /// What the items of an array are.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Items {
-    /// Each is a prompt of its own.
-    pub prompts: bool,
-    /// None may be anything but an object.
-    pub objects: bool,
-    /// There has to be one.
-    pub some: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Items {
+    /// Anything, as in most.
+    Any,
+    /// Anything, each a prompt of its own.
+    Prompts,
+    /// Objects and nothing else, each a prompt of its own.
+    Instances,
+    /// Objects and nothing else, one at least.
+    Settings,
+}
+
+/// What an object says of data that may be text or media. Few have any, so it is kept beside the frames.
+pub struct Source {
+    /// How many frames are open where it stands.
+    pub depth: usize,
+    /// The length of its `data`.
+    pub data: Option<Text>,
+    /// Whether its `type` says that it is text.
+    pub plain: bool,
 }
 
 impl Frame {
     /// One that has just been opened.
-    pub fn new(shape: &'static Shape, key: &'static str, kind: Kind, items: Items, at: usize) -> Frame {
-        Frame { shape, key, kind, items, first: true, at, holder: 0, data: None, plain: false }
+    pub fn new(shape: &'static Shape, key: &'static str, kind: Kind, items: Items, mark: usize) -> Frame {
+        Frame { shape, key, kind, items, first: true, mark }
     }
 }
 
@@ -60,10 +66,8 @@ impl Walk<'_> {
     /// The object with the output limit, or the objects.
     pub(super) fn settings(&mut self, key: &'static str, settings: &'static Settings) -> Result<(), BadBody> {
         match self.scanner.token() {
-            Some(b'{') => self.enter(key, settings.shape, Items::default()),
-            Some(b'[') if settings.list => {
-                self.enter(key, settings.shape, Items { prompts: false, objects: true, some: true })
-            }
+            Some(b'{') => self.enter(key, settings.shape, Items::Any),
+            Some(b'[') if settings.list => self.enter(key, settings.shape, Items::Settings),
             Some(b'n') => {
                 let start = self.scanner.at();
                 self.scanner.literal()?;
@@ -78,6 +82,7 @@ impl Walk<'_> {
     }
 
     /// Opens an array or object of `shape`; anything else is text.
+    #[inline]
     pub(super) fn enter(
         &mut self,
         key: &'static str,
@@ -93,39 +98,68 @@ impl Walk<'_> {
             return Err(too_deep(self.scanner.at()));
         }
         self.scanner.take();
-        let at = self.scanner.at();
-        let mut frame = Frame::new(shape, key, kind, items, at);
-        if let (Kind::Object(_), Holds::Here(inject)) = (&frame.kind, shape.holds) {
-            frame.holder = self.holders.len();
-            // A peek only: the members are checked by the walk.
-            let comma = Scanner::clone(&self.scanner).token() != Some(b'}');
-            holder::push(&mut self.holders, Holder { span: at..at, inject, form: Form::Member, comma })?;
+        let mut mark = self.scanner.at();
+        if let (Kind::Object(_), Holds::Here(inject)) = (&kind, shape.holds) {
+            mark = self.hold(inject, mark)?;
         }
-        self.open.push(frame);
+        self.open.push(Frame::new(shape, key, kind, items, mark));
+        Ok(())
+    }
+
+    /// Notes the object that begins at `at` as one that holds a limit: its place among them.
+    #[cold]
+    fn hold(&mut self, inject: &'static Inject, at: usize) -> Result<usize, BadBody> {
+        // A peek only: the members are checked by the walk.
+        let comma = Scanner::clone(&self.scanner).token() != Some(b'}');
+        holder::push(&mut self.holders, Holder { span: at..at, inject, form: Form::Member, comma })?;
+        Ok(self.holders.len() - 1)
+    }
+
+    /// Takes note of an item that is to be read, where not anything may come.
+    #[cold]
+    pub(super) fn item(&mut self, items: Items) -> Result<(), BadBody> {
+        self.prompts.0 += u64::from(items != Items::Settings);
+        if items != Items::Prompts && self.scanner.token() != Some(b'{') {
+            return Err(self.wrong("", "an object"));
+        }
         Ok(())
     }
 
     /// Closes the innermost array or object; `empty` tells that nothing stood in it.
+    #[inline]
     pub(super) fn close(&mut self, empty: bool) -> Result<(), BadBody> {
         let Some(frame) = self.open.last() else { return Ok(()) };
-        if frame.items.some && empty {
-            return Err(self.wrong("", "an object"));
+        let special = frame.items == Items::Settings || matches!(frame.shape.holds, Holds::Within(_));
+        if special || !self.sources.is_empty() {
+            self.settle(empty)?;
         }
-        match (frame.data, frame.plain) {
-            (Some(text), true) => self.prompt.add(text),
-            (Some(_), false) => self.prompt.media += 1,
-            (None, _) => {}
+        self.open.pop();
+        Ok(())
+    }
+
+    /// What is left to do for some of them.
+    #[cold]
+    fn settle(&mut self, empty: bool) -> Result<(), BadBody> {
+        let Some(frame) = self.open.last() else { return Ok(()) };
+        if frame.items == Items::Settings && empty {
+            return Err(self.wrong("", "an object"));
         }
         if let (Kind::Object(seen), Holds::Within(inject)) = (&frame.kind, frame.shape.holds) {
             let (within, _) = inject.keys();
             let fields = frame.shape.fields.iter().enumerate();
             let mut come = fields.filter(|(place, _)| seen >> place & 1 == 1);
             if !come.any(|(_, field)| Some(field.key) == within) {
-                let holder = Holder { span: frame.at..frame.at, inject, form: Form::Whole, comma: !empty };
+                let span = frame.mark..frame.mark;
+                let holder = Holder { span, inject, form: Form::Whole, comma: !empty };
                 holder::push(&mut self.holders, holder)?;
             }
         }
-        self.open.pop();
+        if let Some(source) = self.sources.pop_if(|source| source.depth == self.open.len()) {
+            match source.data {
+                Some(text) if source.plain => self.prompt.add(text),
+                data => self.prompt.media += u64::from(data.is_some()),
+            }
+        }
         Ok(())
     }
 
@@ -138,10 +172,9 @@ impl Walk<'_> {
     }
 }
 
-/// The fault of a field that comes a second time, as `key`, in the innermost of the frames.
+/// The fault of the field `name` that comes a second time, as `key`, in the innermost of the frames.
 #[cold]
-pub fn twice(open: &[Frame], place: usize, key: &Str) -> BadBody {
-    let name = open.last().and_then(|frame| frame.shape.fields.get(place)).map_or("", |field| field.key);
+pub fn twice(open: &[Frame], name: &str, key: &Str) -> BadBody {
     let path = path(open, name);
     let message = format!("{path} is given twice; once is allowed");
     BadBody { at: key.inside.start.saturating_sub(1), param: Some(path), message }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::escape::unescape;
+use super::frame::Source;
 use super::shape::Sway;
 use super::walk::Walk;
 use super::{Amount, BadBody, Limit, number};
@@ -27,19 +28,28 @@ impl Walk<'_> {
             return self.media();
         }
         let text = self.scanner.string()?.text;
-        if let Some(frame) = self.open.last_mut() {
-            frame.data = Some(text);
-        }
+        self.source(|source| source.data = Some(text));
         Ok(())
     }
 
     /// What decides that.
     pub(super) fn data_type(&mut self) -> Result<(), BadBody> {
         let plain = self.name()?.is_some_and(|name| unescape(name).eq(*b"text"));
-        if let Some(frame) = self.open.last_mut() {
-            frame.plain = plain;
-        }
+        self.source(|source| source.plain = plain);
         Ok(())
+    }
+
+    /// Notes something of the innermost object, which is a source.
+    fn source(&mut self, note: impl FnOnce(&mut Source)) {
+        let depth = self.depth();
+        match self.sources.last_mut().filter(|source| source.depth == depth) {
+            Some(source) => note(source),
+            None => {
+                let mut source = Source { depth, data: None, plain: false };
+                note(&mut source);
+                self.sources.push(source);
+            }
+        }
     }
 
     /// An output limit under one of its names.
@@ -75,7 +85,7 @@ impl Walk<'_> {
 
     fn limit_of(&self, name: &'static str, span: Range<usize>, amount: Amount) -> Limit {
         let quoted = self.scanner.bytes().get(span.start) == Some(&b'"');
-        let holder = self.open.last().map_or(0, |frame| frame.holder);
+        let holder = self.open.last().map_or(0, |frame| frame.mark);
         Limit { name, span, amount, quoted, sway: Sway::Set, holder }
     }
 

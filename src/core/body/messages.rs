@@ -1,12 +1,15 @@
 //! Anthropic messages: `system`, `messages` of blocks, a budget for thinking.
 
+use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Holds, Rule, Shape, field, inside, limit, media, text};
+use super::shape::{Holds, Rule, Shape, field, inside, limit, media, perhaps, text};
 use crate::core::refusal::Family;
 
 /// `/messages`.
 pub static MESSAGES: Dialect = Dialect::new("messages", &["/messages"], Family::Anthropic, &ROOT);
+
+const LLAMACPP: Backends = Backends::only(Backend::LlamaCpp);
 
 static ROOT: Shape = Shape::of(&[
     inside("messages", &MESSAGE),
@@ -19,6 +22,9 @@ static ROOT: Shape = Shape::of(&[
     field("user", Rule::User),
     field("stream", Rule::Stream),
     limit("max_tokens"),
+    // llama.cpp makes a chat request of it, into which these may come along.
+    perhaps("max_completion_tokens").on(LLAMACPP),
+    perhaps("n_predict").on(LLAMACPP),
 ])
 .holding(Holds::Here(&Inject::named("max_tokens")));
 
@@ -50,7 +56,7 @@ static SOURCE: Shape = Shape::of(&[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::body::{Amount, Backend, Prompt, read};
+    use crate::core::body::{Amount, Prompt, read};
 
     #[test]
     fn what_the_model_reads_is_counted() {

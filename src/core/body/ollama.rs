@@ -6,9 +6,15 @@ use super::holder::Inject;
 use super::shape::{Holds, Rule, Settings, Shape, Sway, field, inside, text};
 use crate::core::refusal::Family;
 
-/// `/api/generate` and `/api/chat`. Where TGI is behind a prefix `/api`, its own `/generate` is meant.
-pub static OLLAMA: Dialect = Dialect {
-    on: Backends::ALL.but(Backend::Tgi),
+/// `/api/generate` and `/api/chat`, read as Ollama reads them whatever else is behind. Where TGI is behind a prefix
+/// `/api`, its own `/generate` is meant.
+pub static OLLAMA: Dialect =
+    Dialect { on: Backends::ALL.but(Backend::Tgi).but(Backend::Sglang), by: Some(Backend::Ollama), ..BOTH };
+
+/// The same served by SGLang, which does not fold keys.
+pub static SGLANG_OLLAMA: Dialect = Dialect { on: Backends::only(Backend::Sglang), ..BOTH };
+
+const BOTH: Dialect = Dialect {
     streams: true,
     ..Dialect::new("ollama", &["/api/generate", "/api/chat"], Family::Ollama, &ROOT)
 };

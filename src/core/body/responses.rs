@@ -4,11 +4,13 @@ use super::backend::{Backend, Backends};
 use super::chat::{MESSAGE, PART};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Field, Holds, Rule, Shape, Sway, field, inside, limit, media, text};
+use super::shape::{Holds, Rule, Shape, field, inside, limit, media, perhaps, text};
 use crate::core::refusal::Family;
 
 /// `/responses`.
 pub static RESPONSES: Dialect = Dialect::new("responses", &["/responses"], Family::OpenAi, &ROOT);
+
+const LLAMACPP: Backends = Backends::only(Backend::LlamaCpp);
 
 static ROOT: Shape = Shape::of(&[
     inside("input", &ITEM),
@@ -27,16 +29,12 @@ static ROOT: Shape = Shape::of(&[
     field("stream", Rule::Stream),
     field("background", Rule::Background),
     limit("max_output_tokens"),
-    perhaps("max_tokens"),
-    perhaps("max_completion_tokens"),
-    perhaps("n_predict"),
+    // llama.cpp makes a chat request of it, in which names that it takes from there may stand.
+    perhaps("max_tokens").on(LLAMACPP),
+    perhaps("max_completion_tokens").on(LLAMACPP),
+    perhaps("n_predict").on(LLAMACPP),
 ])
 .holding(Holds::Here(&Inject::named("max_output_tokens")));
-
-/// llama.cpp makes a chat request of it, in which names that it takes from there may stand.
-const fn perhaps(key: &'static str) -> Field {
-    field(key, Rule::Limit(key, Sway::Perhaps)).on(Backends::only(Backend::LlamaCpp))
-}
 
 /// An item of any type: a message, a tool's call or output, reasoning. Known by its members, as parts are.
 static ITEM: Shape = Shape::of(&[

@@ -10,8 +10,9 @@ use super::string::Str;
 pub struct Shape {
     /// The members that are read, at most 64. All others are skipped unread, and may repeat.
     pub fields: &'static [Field],
-    /// The lengths of their keys, a bit each: most other members are told by that alone.
+    /// The lengths of their keys and how these begin, a bit each: most other members are told by that alone.
     lens: u64,
+    firsts: u64,
     /// Where such an object's output limit stands.
     pub holds: Holds,
     /// Whether it holds a model server's own sampling settings: a map to it, of which keys are read as they stand.
@@ -112,12 +113,15 @@ pub struct Settings {
 impl Shape {
     /// An object with these members.
     pub const fn of(fields: &'static [Field]) -> Shape {
-        let (mut lens, mut rest) = (0, fields);
+        let (mut lens, mut firsts, mut rest) = (0, 0, fields);
         while let [field, behind @ ..] = rest {
             lens |= 1 << (field.key.len() & 63);
+            if let [first, ..] = field.key.as_bytes() {
+                firsts |= 1 << (*first & 63);
+            }
             rest = behind;
         }
-        Shape { fields, lens, holds: Holds::Nothing, settings: false }
+        Shape { fields, lens, firsts, holds: Holds::Nothing, settings: false }
     }
 
     /// One whose output limit stands there.
@@ -130,9 +134,9 @@ impl Shape {
         Shape { settings: true, ..Shape::of(fields).holding(Holds::Here(inject)) }
     }
 
-    /// The field that `key` names to `backend`, whatever its spelling: its place and its rule.
+    /// The field that `key` names to `backend`, whatever its spelling: its place and what it is.
     #[inline]
-    pub(super) fn find(&self, key: &Str, body: &[u8], backend: Backend) -> Option<(usize, Rule)> {
+    pub(super) fn find(&self, key: &Str, body: &[u8], backend: Backend) -> Option<(usize, &'static Field)> {
         let spelled = body.get(key.inside.clone()).unwrap_or_default();
         if backend.folds_keys() && !self.settings {
             return self.find_folded(key, spelled, backend);
@@ -141,18 +145,17 @@ impl Shape {
         if len > 63 || self.lens >> len & 1 == 0 {
             return None;
         }
-        self.place(backend, |name| {
-            name.len() == len
-                && if key.is_escaped() {
-                    unescape(spelled).eq(name.bytes())
-                } else {
-                    spelled == name.as_bytes()
-                }
-        })
+        if key.is_escaped() {
+            return self.place(backend, |name| name.len() == len && unescape(spelled).eq(name.bytes()));
+        }
+        if self.firsts >> (spelled.first()? & 63) & 1 == 0 {
+            return None;
+        }
+        self.place(backend, |name| name.as_bytes() == spelled)
     }
 
     #[cold]
-    fn find_folded(&self, key: &Str, spelled: &[u8], backend: Backend) -> Option<(usize, Rule)> {
+    fn find_folded(&self, key: &Str, spelled: &[u8], backend: Backend) -> Option<(usize, &'static Field)> {
         // Three bytes are the most that a letter takes in any case.
         if key.text.bytes > 3 * 63 {
             return None;
@@ -162,10 +165,9 @@ impl Shape {
     }
 
     #[inline]
-    fn place(&self, backend: Backend, named: impl Fn(&str) -> bool) -> Option<(usize, Rule)> {
+    fn place(&self, backend: Backend, named: impl Fn(&str) -> bool) -> Option<(usize, &'static Field)> {
         let mut fields = self.fields.iter().enumerate();
-        let (place, field) = fields.find(|(_, field)| named(field.key) && field.on.has(backend))?;
-        Some((place, field.rule))
+        fields.find(|(_, field)| named(field.key) && field.on.has(backend))
     }
 }
 
@@ -217,6 +219,11 @@ pub const fn inside(key: &'static str, shape: &'static Shape) -> Field {
 /// Output limits at the top of a body.
 pub const fn limit(key: &'static str) -> Field {
     field(key, Rule::Limit(key, Sway::Set))
+}
+
+/// Spellings of it that only some versions see.
+pub const fn perhaps(key: &'static str) -> Field {
+    field(key, Rule::Limit(key, Sway::Perhaps))
 }
 
 /// Spellings of it that are no more than a wish.

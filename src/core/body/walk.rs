@@ -1,7 +1,7 @@
 //! The walk over a body by its dialect's shapes: one pass, an explicit stack, duplicate keys noticed on the way.
 
 use super::backend::Backend;
-use super::frame::{Frame, Items, Kind, twice};
+use super::frame::{Frame, Items, Kind, Source, twice};
 use super::holder::Holder;
 use super::prompt::Prompt;
 use super::scan::{Scanner, bad};
@@ -14,6 +14,8 @@ pub struct Walk<'a> {
     pub(super) backend: Backend,
     /// The arrays and objects of shapes that are open, outermost first.
     pub(super) open: Vec<Frame>,
+    /// Sources that are open, outermost first.
+    pub(super) sources: Vec<Source>,
     pub(super) prompt: Prompt,
     pub(super) hidden: bool,
     /// Prompts, where they are counted, and the field that they were last counted in.
@@ -40,6 +42,7 @@ impl<'a> Walk<'a> {
             scanner: Scanner::new(body),
             backend,
             open: Vec::with_capacity(8),
+            sources: Vec::new(),
             prompt: Prompt::default(),
             hidden: false,
             prompts: (0, "prompt"),
@@ -86,7 +89,7 @@ impl<'a> Walk<'a> {
             (Some(b'{'), bytes) => {
                 // NUL behind the brace is UTF-16 or UTF-32 in disguise.
                 if bytes.get(self.scanner.at() + 1) != Some(&0) {
-                    return self.enter("", root, Items::default());
+                    return self.enter("", root, Items::Any);
                 }
                 "the body is not UTF-8"
             }
@@ -107,11 +110,10 @@ impl<'a> Walk<'a> {
                 if self.scanner.item(first)? {
                     frame.kind = Kind::Array(index + 1);
                     let (shape, items) = (frame.shape, frame.items);
-                    self.prompts.0 += u64::from(items.prompts);
-                    if items.objects && self.scanner.token() != Some(b'{') {
-                        return Err(self.wrong("", "an object"));
+                    if items != Items::Any {
+                        self.item(items)?;
                     }
-                    self.enter("", shape, Items::default())?;
+                    self.enter("", shape, Items::Any)?;
                     return Ok(true);
                 }
             }
@@ -120,16 +122,15 @@ impl<'a> Walk<'a> {
                 if let Some(key) = self.scanner.member(first)? {
                     match shape.find(&key, self.scanner.bytes(), self.backend) {
                         None => drop(self.scanner.value(self.open.len())?),
-                        Some((place, rule)) if seen >> place & 1 == 1 => {
-                            let twice = twice(&self.open, place, &key);
-                            let Rule::User = rule else { return Err(twice) };
+                        Some((place, field)) if seen >> place & 1 == 1 => {
+                            let twice = twice(&self.open, field.key, &key);
+                            let Rule::User = field.rule else { return Err(twice) };
                             self.user = Err(twice);
                             self.scanner.value(self.open.len())?;
                         }
-                        Some((place, rule)) => {
+                        Some((place, field)) => {
                             frame.kind = Kind::Object(seen | 1 << place);
-                            let name = shape.fields.get(place).map_or("", |field| field.key);
-                            self.read(name, rule)?;
+                            self.read(field.key, &field.rule)?;
                         }
                     }
                     return Ok(true);
@@ -140,24 +141,24 @@ impl<'a> Walk<'a> {
         Ok(!self.open.is_empty())
     }
 
-    fn read(&mut self, key: &'static str, rule: Rule) -> Result<(), BadBody> {
-        match rule {
+    fn read(&mut self, key: &'static str, rule: &'static Rule) -> Result<(), BadBody> {
+        match *rule {
             Rule::Text => return self.text(self.depth()),
             Rule::Media => return self.media(),
             Rule::Medias => return self.medias(),
             Rule::Data => return self.data(),
             Rule::DataType => return self.data_type(),
-            Rule::Inside(shape) => return self.enter(key, shape, Items::default()),
+            Rule::Inside(shape) => return self.enter(key, shape, Items::Any),
             Rule::Each(shape) => {
                 self.prompts.1 = key;
-                return self.enter(key, shape, Items { prompts: true, ..Items::default() });
+                return self.enter(key, shape, Items::Prompts);
             }
             Rule::Instances(shape) => {
                 self.prompts.1 = key;
                 if self.scanner.token() != Some(b'[') {
                     return Err(self.wrong(key, "an array of objects"));
                 }
-                return self.enter(key, shape, Items { prompts: true, objects: true, some: false });
+                return self.enter(key, shape, Items::Instances);
             }
             Rule::Settings(settings) => return self.settings(key, settings),
             Rule::Prompts => return self.prompts(key),

@@ -44,23 +44,22 @@ fn bound(
     edits: &mut Vec<Edit>,
 ) -> Result<(u64, Action), ClampRefusal> {
     let (mut in_force, mut action, mut wish, mut sure) = (0, Action::Kept, None, false);
-    for limit in these {
-        let bounded = match limit.amount {
-            Amount::Unset => continue,
-            Amount::Zero | Amount::Negative => limits.max_tokens,
-            Amount::Count(asked) => under(limit, asked, limits)?,
-        };
+    for limit in these.iter().filter(|limit| limit.amount != Amount::Unset) {
         match limit.sway {
             Sway::Set => sure = true,
             Sway::Perhaps | Sway::Wish => {
-                wish = Some(wish.map_or(limit, |least: &Limit| smaller(least, limit)))
+                wish = Some(wish.map_or(limit, |least: &Limit| smaller(least, limit)));
             }
         }
         if limit.sway == Sway::Wish {
             continue;
         }
+        let Amount::Count(asked) = limit.amount else {
+            in_force = limits.max_tokens;
+            continue;
+        };
+        let bounded = under(limit, asked, limits)?;
         in_force = in_force.max(bounded);
-        let Amount::Count(asked) = limit.amount else { continue };
         if asked > bounded {
             action = Action::Clamped;
         }
@@ -72,10 +71,18 @@ fn bound(
     if sure {
         return Ok((in_force, action));
     }
-    let (value, action) = match wish.map(|wish| wish.amount) {
-        Some(Amount::Count(asked)) if asked <= limits.max_tokens => (asked, action),
-        Some(Amount::Count(_)) => (limits.max_tokens, Action::Clamped),
-        _ => (limits.default_max_tokens.min(limits.max_tokens), Action::Defaulted),
+    let value = match wish {
+        Some(limit @ Limit { amount: Amount::Count(asked), .. }) => {
+            let value = under(limit, *asked, limits)?;
+            if value < *asked {
+                action = Action::Clamped;
+            }
+            value
+        }
+        _ => {
+            action = Action::Defaulted;
+            limits.default_max_tokens.min(limits.max_tokens)
+        }
     };
     edits.push(put_in(holder, these, value));
     Ok((in_force.max(value), action))
@@ -283,5 +290,14 @@ mod tests {
                 "{before}"
             );
         }
+    }
+
+    #[test]
+    fn only_what_counts_can_be_too_large() {
+        let strict = Limits { over_max_tokens: OverMaxTokens::Reject, ..limits() };
+        let refused = |text: &str| body("chat", Backend::Ollama, text, &strict).is_err();
+        assert!(refused(r#"{"max_completion_tokens":9000}"#));
+        assert!(refused(r#"{"max_tokens":-1}"#));
+        assert!(!refused(r#"{"max_completion_tokens":9000,"max_tokens":5}"#));
     }
 }
