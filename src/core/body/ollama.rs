@@ -51,3 +51,44 @@ static MESSAGE: Shape = Shape::of(&[
 static CALL: Shape = Shape::of(&[inside("function", &FUNCTION)]);
 
 static FUNCTION: Shape = Shape::of(&[text("arguments")]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::body::{Prompt, read};
+
+    #[test]
+    fn what_the_model_reads_is_counted() {
+        for (members, text, token_ids, media) in [
+            (
+                r#""prompt":"a","suffix":"b","system":"c","template":"d","images":["AAAA","BBBB"]"#,
+                "abcd",
+                0,
+                2,
+            ),
+            (r#""context":[1,22,333],"images":null"#, "", 3, 0),
+            (r#""messages":[{"role":"user","content":"a","images":["AAAA"]},{"thinking":"b"}]"#, "ab", 0, 1),
+            (
+                r#""messages":[{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]}]"#,
+                r#"{"a":1}"#,
+                0,
+                0,
+            ),
+            (r#""tools":[],"format":"json""#, "[]json", 0, 0),
+            (r#""Prompt":"a","MESSAGES":[{"Content":"b"}],"options":{"prompt":"no"}"#, "ab", 0, 0),
+        ] {
+            let body = format!("{{{members}}}");
+            let view = read(&OLLAMA, Backend::Vllm, body.as_bytes()).unwrap();
+            let (chars, utf8_bytes) = (text.chars().count() as u64, text.len() as u64);
+            assert_eq!(view.prompt, Prompt { chars, utf8_bytes, token_ids, media }, "{members}");
+            assert_eq!(view.sequences, 1, "{members}");
+        }
+    }
+
+    #[test]
+    fn answers_are_streamed_unless_told_otherwise() {
+        let stream = |body: &str| read(&OLLAMA, Backend::Ollama, body.as_bytes()).unwrap().stream;
+        assert!(stream("{}") && stream(r#"{"stream":null}"#) && stream(r#"{"stream":true}"#));
+        assert!(!stream(r#"{"stream":false}"#));
+    }
+}

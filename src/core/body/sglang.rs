@@ -41,3 +41,28 @@ static SAMPLING: Shape = Shape::settings(
         text("structural_tag"),
     ],
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::body::{Prompt, read};
+
+    #[test]
+    fn each_text_or_list_of_ids_is_a_prompt() {
+        for (members, text, token_ids, media, sequences) in [
+            (r#""text":"ab""#, 2, 0, 0, 1),
+            (r#""text":["ab","c"],"sampling_params":{"n":3}"#, 3, 0, 0, 6),
+            (r#""input_ids":[1,2,3]"#, 0, 3, 0, 1),
+            (r#""input_ids":[[1,2],[3]],"text":null"#, 0, 3, 0, 2),
+            (r#""text":"a","image_data":"AAAA""#, 1, 0, 1, 1),
+            (r#""text":["a","b"],"image_data":[["AAAA","BBBB"],null,"CCCC"]"#, 2, 0, 3, 2),
+            (r#""text":["a","b"],"sampling_params":[{"n":1},{"n":2}]"#, 2, 0, 0, 4),
+            (r#""text":"a","sampling_params":{"json_schema":"{}"}"#, 3, 0, 0, 1),
+        ] {
+            let body = format!("{{{members}}}");
+            let view = read(&SGLANG, Backend::Sglang, body.as_bytes()).unwrap();
+            assert_eq!(view.prompt, Prompt { chars: text, utf8_bytes: text, token_ids, media }, "{members}");
+            assert_eq!(view.sequences, sequences, "{members}");
+        }
+    }
+}

@@ -58,3 +58,42 @@ static PARAMETERS: Shape = Shape::settings(
 const fn parameters(settings: &'static Settings) -> Field {
     field("parameters", Rule::Settings(settings))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::body::read;
+
+    #[test]
+    fn instances_are_prompts_and_inputs_are_text() {
+        for (dialect, body, chars, sequences) in [
+            (&TGI, r#"{"inputs":"abc","parameters":{"best_of":2,"grammar":{}}}"#, 3 + 2, 2),
+            (
+                &TGI_VERTEX,
+                r#"{"instances":[{"inputs":"ab"},{"inputs":"c","parameters":{"best_of":2}}]}"#,
+                3,
+                4,
+            ),
+            (&TGI_VERTEX, r#"{"instances":[]}"#, 0, 1),
+        ] {
+            let view = read(dialect, Backend::Tgi, body.as_bytes()).unwrap();
+            assert_eq!((view.prompt.chars, view.sequences), (chars, sequences), "{body}");
+            assert!(!view.stream);
+        }
+        assert!(read(&TGI_STREAM, Backend::Tgi, b"{}").unwrap().stream);
+    }
+
+    #[test]
+    fn what_is_given_by_place_is_refused() {
+        for (dialect, body, param) in [
+            (&TGI, r#"{"parameters":[null]}"#, "parameters"),
+            (&TGI_VERTEX, r#"{"instances":[{},["a"]]}"#, "instances[1]"),
+            (&TGI_VERTEX, r#"{"instances":{}}"#, "instances"),
+            (&TGI_VERTEX, r#"{"instances":[{"messages":[]}]}"#, "instances[0].messages"),
+            (&TGI_VERTEX, r#"{"instances":[{"parameters":7}]}"#, "instances[0].parameters"),
+        ] {
+            let bad = read(dialect, Backend::Tgi, body.as_bytes()).unwrap_err();
+            assert_eq!(bad.param.as_deref(), Some(param), "{body}: {}", bad.message);
+        }
+    }
+}
