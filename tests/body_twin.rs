@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
-use sluice::core::body::{Amount, BadBody, Dialect, View, dialect, read};
+use sluice::core::body::{Amount, Backend, BadBody, Dialect, View, dialect};
 use sluice::core::clamp::{Clamped, clamp};
 use sluice::core::policy::{Limits, OverMaxTokens};
 
@@ -36,6 +36,10 @@ const KEYS: [&str; 24] = [
     "metadata",
 ];
 const LIMITS: [&str; 5] = ["max_tokens", "max_completion_tokens", "min_tokens", "n", "best_of"];
+
+fn read<'a>(dialect: &Dialect, body: &'a [u8]) -> Result<View<'a>, BadBody> {
+    dialect::read(dialect, Backend::Vllm, body)
+}
 
 fn chat() -> &'static Dialect {
     dialect::ALL.iter().find(|dialect| dialect.name == "chat").unwrap()
@@ -272,6 +276,7 @@ impl Twin {
         self.prompts += u64::from(!value.is_null());
         match value {
             Value::Number(_) => self.ids += 1,
+            Value::Object(members) => members.values().for_each(|value| self.text(value)),
             other => self.text(other),
         }
     }
@@ -297,7 +302,8 @@ fn compact(value: &Value) -> String {
 fn twin_amount(value: &Value) -> Option<Amount> {
     let count = |number: f64, exact: u64| match number {
         _ if number.fract() != 0.0 => None,
-        _ if number <= 0.0 => Some(Amount::NotPositive),
+        _ if number == 0.0 => Some(Amount::Zero),
+        _ if number < 0.0 => Some(Amount::Negative),
         _ => Some(Amount::Count(exact)),
     };
     match value {
@@ -369,9 +375,10 @@ fn twin_edit(mut body: Map<String, Value>, names: &[&str]) -> Map<String, Value>
 fn assert_untouched(view: &View, clamped: &Clamped, before: &str, after: &str) {
     let mut spans: Vec<_> =
         view.limits.iter().chain(&view.min_tokens).map(|limit| limit.span.clone()).collect();
-    spans.push(view.insertion.at..view.insertion.at);
+    let [holder] = &view.holders[..] else { panic!("one object holds the limit: the body") };
+    spans.push(holder.span.clone());
     spans.sort_by_key(|span| span.start);
-    let insertion = format!("\"{}\":{}", view.inject, clamped.max_tokens);
+    let insertion = format!("\"{}\":{}", holder.inject.name, clamped.max_tokens);
     let (mut old, mut new) = (0, after);
     for span in spans {
         new = new.strip_prefix(&before[old..span.start]).expect("bytes between edits are the same");

@@ -3,33 +3,45 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sluice::core::body::{BadBody, Dialect, dialect, read};
+use sluice::core::body::{BACKENDS, Backend, BadBody, Dialect, dialect, read};
 use sluice::core::clamp::{ClampRefusal, Clamped, clamp};
+use sluice::core::paths::Table;
 use sluice::core::policy::{Limits, OverMaxTokens};
 
 /// Reasons that a body gives; the others are decided before there is one.
-const OF_THE_BODY: [&str; 4] =
-    ["invalid_body", "prompt_too_long", "too_many_sequences", "max_tokens_too_large"];
+const OF_THE_BODY: [&str; 5] = [
+    "invalid_body",
+    "prompt_too_long",
+    "too_many_sequences",
+    "max_tokens_too_large",
+    "unsupported_background",
+];
 
 #[test]
 fn every_body_is_judged_as_the_corpus_says() {
-    let mut judged = 0;
-    for line in include_str!("corpus/requests.jsonl").lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
-        let reason = case["want"]["refuse"]["reason"].as_str();
-        let Some(dialect) = guarded(&case) else { continue };
-        if reason.is_some_and(|reason| !OF_THE_BODY.contains(&reason)) {
-            continue;
+    for (name, backend) in BACKENDS {
+        let paths = Table::new(dialect::paths(backend));
+        let mut judged = 0;
+        for line in include_str!("corpus/requests.jsonl").lines() {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let reason = case["want"]["refuse"]["reason"].as_str();
+            let guarded = paths.find(case["path"].as_str().unwrap().as_bytes());
+            let Some(dialect) = guarded.filter(|_| case["method"] == "POST") else { continue };
+            if case["backend"].as_str().unwrap_or("vllm") != name
+                || reason.is_some_and(|reason| !OF_THE_BODY.contains(&reason))
+            {
+                continue;
+            }
+            judge(&case, dialect, backend, &body(&case));
+            judged += 1;
         }
-        judge(&case, dialect, &body(&case));
-        judged += 1;
+        assert!(judged >= 10, "only {judged} cases are for {name}");
     }
-    assert!(judged > 200, "only {judged} cases are for the core");
 }
 
-fn judge(case: &Value, dialect: &Dialect, body: &[u8]) {
+fn judge(case: &Value, dialect: &Dialect, backend: Backend, body: &[u8]) {
     let (id, want) = (&case["id"], &case["want"]);
-    let got = answer(dialect, body);
+    let got = answer(dialect, backend, body);
     if let Some(refusal) = want.get("refuse") {
         let (reason, param) =
             got.map(|clamped| panic!("{id}: let through, {:?}", clamped.action)).unwrap_err();
@@ -45,10 +57,13 @@ fn judge(case: &Value, dialect: &Dialect, body: &[u8]) {
     if let Some(text) = want["body"].as_str() {
         assert_eq!(String::from_utf8_lossy(&after), text, "{id}");
     } else if let Some(inject) = want.get("inject") {
-        let (member, value) = (inject["member"].as_str().unwrap(), &inject["value"]);
-        let brace = body.iter().position(|&byte| byte == b'{').unwrap() + 1;
-        let inserted = format!("\"{member}\":{value},");
-        assert_eq!(after, [&body[..brace], inserted.as_bytes(), &body[brace..]].concat(), "{id}");
+        let more = after.len() - body.len();
+        let only_inserted =
+            (0..=body.len()).any(|at| body[at..] == after[at + more..] && body[..at] == after[..at]);
+        let pointer = format!("/{}", inject["member"].as_str().unwrap().replace('.', "/"));
+        let value: Value = serde_json::from_slice(&after).unwrap();
+        assert!(only_inserted, "{id}: {}", String::from_utf8_lossy(&after));
+        assert_eq!(value.pointer(&pointer), Some(&inject["value"]), "{id}");
     } else {
         assert_eq!(want["pass"], true, "{id}");
         assert_eq!(clamped.prefix, None, "{id}");
@@ -56,12 +71,17 @@ fn judge(case: &Value, dialect: &Dialect, body: &[u8]) {
 }
 
 /// What the core makes of a body: bounded, or the reason and the field.
-fn answer(dialect: &Dialect, body: &[u8]) -> Result<Clamped, (&'static str, Option<String>)> {
+fn answer(
+    dialect: &Dialect,
+    backend: Backend,
+    body: &[u8],
+) -> Result<Clamped, (&'static str, Option<String>)> {
     let bad = |bad: BadBody| {
         assert!(!bad.message.is_empty() && bad.at <= body.len());
         ("invalid_body", bad.param)
     };
-    clamp(&read(dialect, body).map_err(bad)?, &limits()).map_err(|refusal| match refusal {
+    clamp(&read(dialect, backend, body).map_err(bad)?, &limits()).map_err(|refusal| match refusal {
+        ClampRefusal::Background => ("unsupported_background", Some("background".to_owned())),
         ClampRefusal::TooManySequences { param, .. } => ("too_many_sequences", Some(param.to_owned())),
         ClampRefusal::PromptTooLong { .. } => ("prompt_too_long", None),
         ClampRefusal::MaxTokensTooLarge { param, .. } => ("max_tokens_too_large", Some(param.to_owned())),
@@ -84,20 +104,6 @@ fn limits() -> Limits {
         media_tokens: 1000,
         bytes_per_token: 4.0,
     }
-}
-
-/// The dialect of a POST on a path that is spelled plainly; paths in disguise are tested where paths are read.
-fn guarded(case: &Value) -> Option<&'static Dialect> {
-    let path = case["path"].as_str().unwrap();
-    let suffix = |dialect: &&&Dialect| dialect.paths.iter().any(|suffix| path.ends_with(suffix));
-    // The longest suffix decides: chat's ends like the other's.
-    let longest = |dialect: &&Dialect| dialect.paths.iter().map(|path| path.len()).max();
-    dialect::ALL
-        .iter()
-        .filter(suffix)
-        .max_by_key(|dialect| longest(dialect))
-        .copied()
-        .filter(|_| case["method"] == "POST")
 }
 
 fn body(case: &Value) -> Vec<u8> {

@@ -1,7 +1,10 @@
 //! One verb: bound what a request asks for. Says what changes, or why it cannot be let through.
 
+mod bound;
+
 use super::body::{Amount, Edit, Limit, Prefix, Size, View, Weights, splice};
 use super::policy::{Limits, OverMaxTokens};
+use bound::every_holder;
 
 /// What became of the output limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +46,11 @@ pub struct Clamped {
 /// Why a request cannot be brought within bounds. Sizes and limits are in the unit of the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClampRefusal {
+    /// The server would answer at once and generate on.
+    Background,
     /// More sequences than allowed.
     TooManySequences {
-        /// The field that asks for most of them: `n`, `best_of` or `prompt`.
+        /// The field that asks for most of them.
         param: &'static str,
         /// What is asked for.
         asked: u64,
@@ -81,32 +86,24 @@ pub enum PromptUnit {
     Tokens,
 }
 
-/// Bounds the request in `view`: sequences first, then the prompt, then the output limit. Edits only the bytes of
+/// Bounds the request in `view`: sequences first, then the prompt, then every output limit. Edits only the bytes of
 /// limits that must change; without any limit the default takes the place of a `null`, or goes in behind the brace.
 ///
 /// # Errors
 /// Where something is over a bound that cannot be lowered.
 pub fn clamp(view: &View, limits: &Limits) -> Result<Clamped, ClampRefusal> {
+    if view.background && !limits.background {
+        return Err(ClampRefusal::Background);
+    }
     if view.sequences > limits.sequences {
         let (param, asked, limit) = (view.sequences_param, view.sequences, limits.sequences);
         return Err(ClampRefusal::TooManySequences { param, asked, limit });
     }
     let prompt = prompt_within(view, limits)?;
     let mut edits = Vec::new();
-    let set: Vec<&Limit> = view.limits.iter().filter(|limit| limit.amount != Amount::Unset).collect();
-    let (max_tokens, action) = if set.is_empty() {
-        let default = limits.default_max_tokens.min(limits.max_tokens);
-        edits.push(put_in(view, default));
-        (default, Action::Defaulted)
-    } else {
-        lower(&set, limits, &mut edits)?
-    };
-    // Backends refuse a minimum over the maximum; the client could not know that we would lower it.
-    if let Some(Limit { amount: Amount::Count(min), span, .. }) = &view.min_tokens
-        && action != Action::Kept
-        && *min > max_tokens
-    {
-        edits.push(Edit { span: span.clone(), text: max_tokens.to_string() });
+    let (max_tokens, action) = every_holder(view, limits, &mut edits)?;
+    if let Some(budget) = &view.budget {
+        edits.extend(below(budget, max_tokens, action, limits)?);
     }
     let prefix = splice(view.body, edits);
     let body_len = prefix.as_ref().map_or(view.body.len(), |prefix| prefix.body_len(view.body.len()));
@@ -129,43 +126,26 @@ fn prompt_within(view: &View, limits: &Limits) -> Result<Size, ClampRefusal> {
     Ok(prompt)
 }
 
-/// The default in place of the `null` that the backend would read, or behind the opening brace.
-fn put_in(view: &View, default: u64) -> Edit {
-    let preferred = view.limits.iter().find(|limit| limit.name == view.inject);
-    match preferred.or(view.limits.first()) {
-        Some(null) => Edit { span: null.span.clone(), text: default.to_string() },
-        None => {
-            let comma = if view.insertion.empty { "" } else { "," };
-            let text = format!("\"{}\":{default}{comma}", view.inject);
-            Edit { span: view.insertion.at..view.insertion.at, text }
-        }
-    }
-}
+/// Least budget for thinking that Anthropic takes, in tokens.
+const LEAST_BUDGET: u64 = 1024;
 
-/// Brings every spelling under the ceiling. Backends disagree on which of two counts, so the larger one is in force,
-/// and what is not positive counts as the ceiling.
-fn lower(set: &[&Limit], limits: &Limits, edits: &mut Vec<Edit>) -> Result<(u64, Action), ClampRefusal> {
-    let ceiling = limits.max_tokens;
-    let (mut in_force, mut action) = (0, Action::Kept);
-    for limit in set {
-        let Amount::Count(asked) = limit.amount else {
-            in_force = ceiling;
-            continue;
-        };
-        if asked > ceiling {
-            if limits.over_max_tokens == OverMaxTokens::Reject {
-                return Err(ClampRefusal::MaxTokensTooLarge { param: limit.name, asked, limit: ceiling });
-            }
-            action = Action::Clamped;
+/// Keeps the budget for thinking below the limit that it is a part of, where the client could not know that limit.
+fn below(
+    budget: &Limit,
+    max_tokens: u64,
+    action: Action,
+    limits: &Limits,
+) -> Result<Option<Edit>, ClampRefusal> {
+    let Amount::Count(asked) = budget.amount else { return Ok(None) };
+    let ours = action != Action::Kept || asked > limits.max_tokens;
+    let most = max_tokens.saturating_sub(1);
+    if ours && asked > most {
+        if most < LEAST_BUDGET || limits.over_max_tokens == OverMaxTokens::Reject {
+            return Err(ClampRefusal::MaxTokensTooLarge { param: budget.name, asked, limit: most });
         }
-        let bounded = asked.min(ceiling);
-        in_force = in_force.max(bounded);
-        // A string is a number to one backend and nothing to the next, so it becomes one to all.
-        if asked > ceiling || limit.quoted {
-            edits.push(Edit { span: limit.span.clone(), text: bounded.to_string() });
-        }
+        return Ok(Some(Edit { span: budget.span.clone(), text: most.to_string() }));
     }
-    Ok((in_force, action))
+    Ok(budget.quoted.then(|| Edit { span: budget.span.clone(), text: asked.to_string() }))
 }
 
 #[cfg(test)]
@@ -173,9 +153,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::core::body::{dialect, read};
+    use crate::core::body::{Backend, dialect, read};
 
-    fn limits() -> Limits {
+    pub(super) fn limits() -> Limits {
         Limits {
             body_bytes: 1 << 20,
             buffered_bytes: 1 << 28,
@@ -192,14 +172,22 @@ mod tests {
         }
     }
 
-    fn chat<'a>(body: &'a str, limits: &Limits) -> Result<(Clamped, String), ClampRefusal> {
-        let chat = dialect::ALL.iter().find(|dialect| dialect.name == "chat").unwrap();
-        let view: View<'a> = read(chat, body.as_bytes()).unwrap();
+    pub(super) fn body(
+        name: &str,
+        backend: Backend,
+        body: &str,
+        limits: &Limits,
+    ) -> Result<(Clamped, String), ClampRefusal> {
+        let view = read(dialect::named(name, backend).unwrap(), backend, body.as_bytes()).unwrap();
         let clamped = clamp(&view, limits)?;
         let after =
             clamped.prefix.as_ref().map_or(body.as_bytes().to_vec(), |prefix| prefix.apply(body.as_bytes()));
         assert_eq!(after.len(), clamped.body_len);
         Ok((clamped, String::from_utf8(after).unwrap()))
+    }
+
+    fn chat(text: &str, limits: &Limits) -> Result<(Clamped, String), ClampRefusal> {
+        body("chat", Backend::Vllm, text, limits)
     }
 
     #[test]
@@ -290,5 +278,37 @@ mod tests {
     fn a_default_over_the_ceiling_is_the_ceiling() {
         let limits = Limits { max_tokens: 10, ..limits() };
         assert_eq!(chat("{}", &limits).unwrap().1, r#"{"max_tokens":10}"#);
+    }
+
+    #[test]
+    fn the_budget_for_thinking_stays_below_the_limit() {
+        let high = Limits { max_tokens: 4096, ..limits() };
+        let budget = |limits: &Limits, max: &str, budget: u64| {
+            let before = format!(r#"{{"max_tokens":{max},"thinking":{{"budget_tokens":{budget}}}}}"#);
+            body("messages", Backend::Vllm, &before, limits).map(|(_, after)| after)
+        };
+        let want = |max: u64, budget: u64| {
+            Ok(format!(r#"{{"max_tokens":{max},"thinking":{{"budget_tokens":{budget}}}}}"#))
+        };
+        assert_eq!(budget(&high, "9000", 8000), want(4096, 4095));
+        assert_eq!(budget(&high, "9000", 2000), want(4096, 2000));
+        assert_eq!(budget(&high, "4000", 5000), want(4000, 3999));
+        // The client's own mistake is the backend's to refuse.
+        assert_eq!(budget(&high, "2000", 3000), want(2000, 3000));
+        let refusal = |limit| {
+            Err(ClampRefusal::MaxTokensTooLarge { param: "thinking.budget_tokens", asked: 8000, limit })
+        };
+        assert_eq!(budget(&limits(), "9000", 8000), refusal(1023));
+        assert_eq!(budget(&high, "null", 8000), refusal(255));
+    }
+
+    #[test]
+    fn work_in_the_background_is_let_through_where_told() {
+        let text = r#"{"background":true,"max_output_tokens":5}"#;
+        let background = |allowed| {
+            body("responses", Backend::Vllm, text, &Limits { background: allowed, ..limits() }).map(|_| ())
+        };
+        assert_eq!(background(false), Err(ClampRefusal::Background));
+        assert_eq!(background(true), Ok(()));
     }
 }

@@ -100,6 +100,8 @@ mod tests {
             fairness: None,
             classes,
             domain: "default".to_owned(),
+            endpoints: vec![],
+            reject_unlisted: false,
             response_headers: true,
         }
     }

@@ -11,7 +11,7 @@ use crate::core::head::Head;
 use crate::core::intake::Intake;
 use crate::core::paths::Table;
 use crate::core::policy::{Class, Policy};
-use crate::core::refusal::{Reason, Refusal};
+use crate::core::refusal::{Family, Reason, Refusal};
 use crate::core::units::{ClassId, StreamId, Time};
 
 /// What is to become of a request by its headers alone.
@@ -24,8 +24,8 @@ pub enum Gate {
     /// Hold it until the body has come, then refuse it: an HTTP/1 connection whose body was not read cannot serve the
     /// next request.
     Doom(&'static Dialect, Refusal),
-    /// Refuse it at once.
-    Refuse(&'static Dialect, Refusal),
+    /// Refuse it at once, in this shape.
+    Refuse(Family, Refusal),
 }
 
 /// A request whose body was read, bounded and classified.
@@ -58,18 +58,19 @@ pub struct Engine {
     pub admission: Admission,
     /// Bodies on their way in.
     pub intake: Intake,
-    guarded: Table<&'static Dialect>,
+    /// By path; `None` for one that the policy lists to let it pass.
+    guarded: Table<Option<&'static Dialect>>,
 }
 
 impl Engine {
     /// An engine that nothing has passed through yet.
     pub fn new(policy: Rc<Policy>, now: Time) -> Engine {
-        let paths =
-            dialect::ALL.iter().flat_map(|dialect| dialect.paths.iter().map(move |path| (*path, *dialect)));
+        let listed = policy.endpoints.iter().map(|endpoint| (endpoint.path.as_str(), endpoint.dialect));
+        let known = dialect::paths(policy.backend).map(|(path, dialect)| (path, Some(dialect)));
         Engine {
             admission: Admission::new(&policy, now),
             intake: Intake::new(policy.limits.buffered_bytes, policy.limits.body_timeout),
-            guarded: Table::new(paths),
+            guarded: Table::new(listed.chain(known)),
             policy,
         }
     }
@@ -79,25 +80,31 @@ impl Engine {
         if !head.post && !head.upgrade {
             return Gate::Pass;
         }
-        let Some(dialect) = self.guarded.find(&head.path).copied() else { return Gate::Pass };
+        let dialect = match self.guarded.find(&head.path) {
+            Some(Some(dialect)) => *dialect,
+            None if head.post && self.policy.reject_unlisted => return self.unlisted(head, ended),
+            _ => return Gate::Pass,
+        };
         if let Some(refusal) = self.refuse_head(head, ended) {
-            return Gate::Refuse(dialect, refusal);
+            return Gate::Refuse(dialect.family, refusal);
         }
         match refuse_kind(head) {
             Some(refusal) if head.length.is_some() => Gate::Doom(dialect, refusal),
-            Some(refusal) => Gate::Refuse(dialect, refusal),
+            Some(refusal) => Gate::Refuse(dialect.family, refusal),
             None => Gate::Guard(dialect),
         }
     }
 
     /// Decides by a whole body.
     pub fn judge(&self, dialect: &Dialect, body: &[u8]) -> Result<Judged, Refusal> {
-        let view = body::read(dialect, body).map_err(unreadable)?;
+        let view = body::read(dialect, self.policy.backend, body).map_err(unreadable)?;
         let key = fairness::body_key(self.policy.fairness.as_ref(), &view).map_err(unreadable)?;
         let clamped = clamp(&view, &self.policy.limits).map_err(over_limit)?;
         let output = clamped.max_tokens.saturating_mul(view.sequences);
+        // What the filter does not see is within no bound.
+        let seen = if view.hidden { Size { chars: u64::MAX, tokens: u64::MAX } } else { clamped.prompt };
         Ok(Judged {
-            class: classify(&self.policy, clamped.prompt.chars, clamped.prompt.tokens, output, view.model),
+            class: classify(&self.policy, seen.chars, seen.tokens, output, view.model),
             prompt: clamped.prompt,
             max_tokens: clamped.max_tokens,
             tokens: clamped.prompt.tokens.saturating_add(output),
@@ -150,6 +157,17 @@ impl Engine {
         self.policy.classes.get(class.index())
     }
 
+    /// Refuses what is neither known nor listed; a body that can be awaited is, as for others.
+    fn unlisted(&self, head: &Head, ended: bool) -> Gate {
+        let message = "this path is not served here: it is neither a known endpoint nor listed";
+        let refusal = Refusal::new(Reason::UnlistedEndpoint, message);
+        let awaited = !ended && head.length.is_some_and(|length| length <= self.policy.limits.body_bytes);
+        match dialect::named("prompt", self.policy.backend).filter(|_| awaited) {
+            Some(plain) => Gate::Doom(plain, refusal),
+            None => Gate::Refuse(Family::OpenAi, refusal),
+        }
+    }
+
     fn refuse_head(&self, head: &Head, ended: bool) -> Option<Refusal> {
         let most = self.policy.limits.body_bytes;
         if head.upgrade {
@@ -195,6 +213,10 @@ fn unreadable(bad: BadBody) -> Refusal {
 
 fn over_limit(refusal: ClampRefusal) -> Refusal {
     match refusal {
+        ClampRefusal::Background => {
+            let message = "background must be false or left out; answers are given while the request lasts";
+            Refusal::new(Reason::UnsupportedBackground, message).param("background")
+        }
         ClampRefusal::TooManySequences { param, asked, limit } => {
             let message = format!("{asked} answers are asked for; at most {limit} a request are allowed");
             Refusal::new(Reason::TooManySequences, message).param(param)
@@ -208,7 +230,10 @@ fn over_limit(refusal: ClampRefusal) -> Refusal {
             Refusal::new(Reason::PromptTooLong, message)
         }
         ClampRefusal::MaxTokensTooLarge { param, asked, limit } => {
-            let message = format!("{param} is {asked}; at most {limit} is allowed");
+            let message = match asked {
+                u64::MAX => format!("{param} is without limit; at most {limit} is allowed"),
+                asked => format!("{param} is {asked}; at most {limit} is allowed"),
+            };
             Refusal::new(Reason::MaxTokensTooLarge, message).param(param)
         }
     }

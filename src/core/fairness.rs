@@ -29,7 +29,7 @@ pub fn body_key(fairness: Option<&Fairness>, view: &View) -> Result<Option<u64>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::body::{dialect, read};
+    use crate::core::body::{Backend, dialect, read};
 
     #[test]
     fn the_hash_is_the_published_one() {
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn a_name_has_one_key_in_every_spelling() {
         let keys = |body: &str| {
-            let view = read(dialect::ALL[0], body.as_bytes()).unwrap();
+            let view = read(dialect::ALL[0], Backend::Vllm, body.as_bytes()).unwrap();
             [Fairness::User, Fairness::Model].map(|fairness| body_key(Some(&fairness), &view).unwrap())
         };
         let ann = Some(key(*b"ann"));
@@ -54,14 +54,14 @@ mod tests {
 
     #[test]
     fn bodies_say_nothing_where_they_are_not_asked() {
-        let view = read(dialect::ALL[0], br#"{"user":"ann"}"#).unwrap();
+        let view = read(dialect::ALL[0], Backend::Vllm, br#"{"user":"ann"}"#).unwrap();
         assert_eq!(body_key(None, &view), Ok(None));
         assert_eq!(body_key(Some(&Fairness::Header("x-tenant".to_owned())), &view), Ok(None));
     }
 
     #[test]
     fn two_users_are_a_mistake_only_where_turns_go_by_user() {
-        let view = read(dialect::ALL[0], br#"{"user":"ann","user":"bob"}"#).unwrap();
+        let view = read(dialect::ALL[0], Backend::Vllm, br#"{"user":"ann","user":"bob"}"#).unwrap();
         assert!(body_key(Some(&Fairness::User), &view).is_err());
         assert_eq!(body_key(Some(&Fairness::Model), &view), Ok(Some(NOBODY)));
         assert_eq!(body_key(None, &view), Ok(None));

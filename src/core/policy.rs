@@ -4,12 +4,8 @@ mod text;
 
 use std::time::Duration;
 
-/// The model server behind the filter; it decides how a body's fields are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// vLLM's OpenAI-compatible server.
-    Vllm,
-}
+pub use super::body::Backend;
+use super::body::Dialect;
 
 /// What happens to an output limit over the ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +135,15 @@ pub struct Class {
     pub slo: Slo,
 }
 
+/// A path of one's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The path, as a suffix of whole segments.
+    pub path: String,
+    /// What it speaks; `None` = it passes.
+    pub dialect: Option<&'static Dialect>,
+}
+
 /// The whole policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
@@ -150,6 +155,10 @@ pub struct Policy {
     pub pools: Vec<Pool>,
     /// By what waiting requests of a class take turns; `None` = by age alone.
     pub fairness: Option<Fairness>,
+    /// Paths beside those that the backend's dialects know.
+    pub endpoints: Vec<Endpoint>,
+    /// Whether POSTs to paths that are neither guarded nor listed are refused.
+    pub reject_unlisted: bool,
     /// The classes in order of urgency; never empty, the last one takes everything.
     pub classes: Vec<Class>,
     /// Filters of one process that name the same domain share their slots.

@@ -17,6 +17,8 @@ pub enum Reason {
     MaxTokensTooLarge,
     /// More than `sequences` answers are asked for.
     TooManySequences,
+    /// `background: true` where it is not allowed.
+    UnsupportedBackground,
     /// The body cannot be read.
     InvalidBody,
     /// The body is compressed.
@@ -33,6 +35,8 @@ pub enum Reason {
     QueueTimeout,
     /// `buffered_bytes` are in use.
     Overloaded,
+    /// A POST to a path that is neither guarded nor listed, with `unlisted_posts: reject`.
+    UnlistedEndpoint,
     /// Envoy is set up in a way that the filter cannot work in.
     Misconfigured,
 }
@@ -50,11 +54,12 @@ const PREFIX: &str = "sluice_";
 const INVALID: &str = "invalid_request_error";
 
 #[rustfmt::skip]
-const TABLE: [Row; 13] = [
+const TABLE: [Row; 15] = [
     Row { reason: Reason::BodyTooLarge,        status: 413, details: "sluice_body_too_large",        kind: INVALID },
     Row { reason: Reason::PromptTooLong,       status: 413, details: "sluice_prompt_too_long",       kind: INVALID },
     Row { reason: Reason::MaxTokensTooLarge,   status: 400, details: "sluice_max_tokens_too_large",  kind: INVALID },
     Row { reason: Reason::TooManySequences,    status: 400, details: "sluice_too_many_sequences",    kind: INVALID },
+    Row { reason: Reason::UnsupportedBackground, status: 400, details: "sluice_unsupported_background", kind: INVALID },
     Row { reason: Reason::InvalidBody,         status: 400, details: "sluice_invalid_body",          kind: INVALID },
     Row { reason: Reason::UnsupportedEncoding, status: 415, details: "sluice_unsupported_encoding",  kind: INVALID },
     Row { reason: Reason::UnsupportedType,     status: 415, details: "sluice_unsupported_type",      kind: INVALID },
@@ -63,6 +68,7 @@ const TABLE: [Row; 13] = [
     Row { reason: Reason::QueueFull,           status: 429, details: "sluice_queue_full",            kind: "rate_limit_error" },
     Row { reason: Reason::QueueTimeout,        status: 503, details: "sluice_queue_timeout",         kind: "overloaded_error" },
     Row { reason: Reason::Overloaded,          status: 503, details: "sluice_overloaded",            kind: "overloaded_error" },
+    Row { reason: Reason::UnlistedEndpoint,    status: 404, details: "sluice_unlisted_endpoint",     kind: INVALID },
     Row { reason: Reason::Misconfigured,       status: 500, details: "sluice_misconfigured",         kind: "server_error" },
 ];
 
@@ -92,6 +98,12 @@ impl Reason {
 pub enum Family {
     /// `{"error": {"message", "type", "param", "code"}}`
     OpenAi,
+    /// `{"type": "error", "error": {"type", "message"}}`
+    Anthropic,
+    /// `{"error", "error_type"}`
+    Tgi,
+    /// `{"error"}`
+    Ollama,
 }
 
 /// One "no".
@@ -161,7 +173,36 @@ impl Refusal {
                 "code": self.reason.name(),
             }})
             .to_string(),
+            Family::Anthropic => json!({
+                "type": "error",
+                "error": { "type": anthropic_type(self.status), "message": self.message },
+            })
+            .to_string(),
+            Family::Tgi => json!({ "error": self.message, "error_type": tgi_type(self.status) }).to_string(),
+            Family::Ollama => json!({ "error": self.message }).to_string(),
         }
+    }
+}
+
+/// Anthropic's name for an error of this status. Its own "overloaded" is 529, which no SDK but its own knows.
+fn anthropic_type(status: u16) -> &'static str {
+    match status {
+        404 => "not_found_error",
+        408 => "timeout_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 => "overloaded_error",
+        500.. => "api_error",
+        _ => INVALID,
+    }
+}
+
+/// The name by which TGI's clients choose their exception.
+fn tgi_type(status: u16) -> &'static str {
+    match status {
+        429 | 503 => "overloaded",
+        500.. => "generation",
+        _ => "validation",
     }
 }
 
@@ -212,5 +253,37 @@ mod tests {
             refusal.body(Family::OpenAi),
             r#"{"error":{"code":"invalid_body","message":"max_tokens: \"x\"","param":"max_tokens","type":"invalid_request_error"}}"#
         );
+    }
+
+    #[test]
+    fn each_family_has_its_own_shape() {
+        let bad = Refusal::new(Reason::InvalidBody, "m").param("max_tokens");
+        let full = Refusal::new(Reason::QueueFull, "m");
+        for (refusal, family, body) in [
+            (
+                &bad,
+                Family::Anthropic,
+                r#"{"error":{"message":"m","type":"invalid_request_error"},"type":"error"}"#,
+            ),
+            (
+                &full,
+                Family::Anthropic,
+                r#"{"error":{"message":"m","type":"rate_limit_error"},"type":"error"}"#,
+            ),
+            (&bad, Family::Tgi, r#"{"error":"m","error_type":"validation"}"#),
+            (&full, Family::Tgi, r#"{"error":"m","error_type":"overloaded"}"#),
+            (&bad, Family::Ollama, r#"{"error":"m"}"#),
+        ] {
+            assert_eq!(refusal.body(family), body);
+        }
+        for (reason, name) in [
+            (Reason::PromptTooLong, "request_too_large"),
+            (Reason::UnlistedEndpoint, "not_found_error"),
+            (Reason::BodyTimeout, "timeout_error"),
+            (Reason::QueueTimeout, "overloaded_error"),
+            (Reason::Misconfigured, "api_error"),
+        ] {
+            assert!(Refusal::new(reason, "m").body(Family::Anthropic).contains(name), "{name}");
+        }
     }
 }

@@ -33,7 +33,7 @@ impl Stream {
                 worker.host.count(Event::PassedThrough);
                 Flow::Continue
             }
-            Gate::Refuse(dialect, refusal) => self.refuse(worker, refusal, dialect.family),
+            Gate::Refuse(family, refusal) => self.refuse(worker, refusal, family),
             Gate::Guard(dialect) => self.read(worker, &head, dialect, None),
             Gate::Doom(dialect, refusal) => self.read(worker, &head, dialect, Some(refusal)),
         }

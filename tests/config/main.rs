@@ -8,6 +8,7 @@ mod reference;
 mod refused;
 
 use serde_json::{Value, json};
+use sluice::core::body::{BACKENDS, dialect};
 use sluice::core::config::{self, Mistakes};
 use sluice::core::policy::{AtMost, Backend, Class, Fairness, Limits, OverMaxTokens, Policy, Queue, Slo};
 
@@ -37,6 +38,9 @@ fn with(path: &str, value: Value) -> Value {
         policy["pools"] = json!([{"name": "p", "concurrency": 4}, {"name": "q", "concurrency": 4, "concurrency_tokens": 9}]);
         policy["classes"][0]["pool"] = json!("p");
         policy["classes"][1]["pool"] = json!("q");
+    }
+    if path.starts_with("endpoints[]") {
+        policy["endpoints"] = json!([{"path": "/a", "dialect": "chat"}, {"path": "/b", "dialect": "pass"}]);
     }
     let mut at = &mut policy;
     for key in path.split('.') {
@@ -101,6 +105,8 @@ fn nothing_is_the_default_policy() {
             },
         ],
         domain: "default".into(),
+        endpoints: vec![],
+        reject_unlisted: false,
         response_headers: true,
     };
     for text in ["", " \n", "{}", "\t{ }\n", r#"{"limits":{}}"#] {
@@ -140,7 +146,8 @@ fn every_key_is_kept() {
             "sequences": 8, "background": true, "media_tokens": 0, "bytes_per_token": 3
         },
         "pools": [{"name": "gpu", "concurrency": 8.0, "concurrency_tokens": 9000.0}],
-        "policies": {}, "endpoints": [], "unlisted_posts": "pass", "bypass": null, "fairness": {"key": "body:user"},
+        "policies": {}, "endpoints": [{"path": "/v2/ask", "dialect": "prompt"}, {"path": "/b/", "dialect": "pass"}],
+        "unlisted_posts": "reject", "bypass": null, "fairness": {"key": "body:user"},
         "enforce_percent": 100.0, "usage": true, "domain": "gpu-1_a", "response_headers": false,
         "classes": [
             {"name": "a", "at_most": {"prompt_chars": null, "prompt_tokens": 5.0, "max_tokens": 6}, "pool": "gpu",
@@ -169,6 +176,10 @@ fn every_key_is_kept() {
     assert_eq!((a.concurrency, a.models.len(), b.concurrency), (Some(3), 2, None));
     assert_eq!((b.queue.capacity, b.queue.timeout, b.queue.promote_after), (0, secs(60), Some(secs(10))));
     assert_eq!((b.queue.overflow_status, b.queue.timeout_status), (503, 429));
+    let [ask, pass] = policy.endpoints.as_slice() else { panic!("{policy}") };
+    assert_eq!((ask.path.as_str(), ask.dialect.map(|dialect| dialect.name)), ("/v2/ask", Some("prompt")));
+    assert_eq!((pass.path.as_str(), pass.dialect), ("/b/", None));
+    assert!(policy.reject_unlisted);
     let never = good(
         json!({"classes": [{"name": "a", "models": ["m"]}, {"name": "b", "queue": {"promote_after": null}}]}),
     );
@@ -179,4 +190,16 @@ fn every_key_is_kept() {
 fn a_default_gives_way_to_the_bound_that_was_written() {
     assert_eq!(good(json!({"limits": {"max_tokens": 100}})).limits.default_max_tokens, 100);
     assert_eq!(good(json!({"limits": {"buffered_bytes": 1000}})).limits.body_bytes, 1000);
+}
+
+#[test]
+fn every_backend_is_known() {
+    for (name, backend) in BACKENDS {
+        let policy = good(json!({"backend": name}));
+        assert_eq!(policy.backend, backend);
+        assert!(policy.to_string().contains(&format!("backend {name},")), "{policy}");
+    }
+    // A dialect of several kinds is the backend's own one.
+    let strict = good(json!({"backend": "openai", "endpoints": [{"path": "/x", "dialect": "chat"}]}));
+    assert_ne!(strict.endpoints[0].dialect, dialect::named("chat", Backend::Vllm));
 }

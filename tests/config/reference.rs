@@ -1,6 +1,7 @@
 //! docs/policy.md says what the parser does.
 
 use serde_json::{Value, json};
+use sluice::core::body::dialect;
 use sluice::core::config;
 
 use crate::{good, lines, with};
@@ -14,7 +15,9 @@ fn blocks() -> impl Iterator<Item = &'static str> {
 /// The rows of the reference: path, default.
 fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     DOCS.lines().filter_map(|line| {
-        let cells: Vec<_> = line.strip_prefix("| `")?.split(" | ").collect();
+        // Paths have a table of their own.
+        let row = line.strip_prefix("| `").filter(|row| !row.starts_with('/'))?;
+        let cells: Vec<_> = row.split(" | ").collect();
         assert_eq!(cells.len(), 6, "{line}");
         Some((cells[0].trim_end_matches('`'), cells[2].trim_matches('`')))
     })
@@ -25,6 +28,24 @@ fn the_reference_names_every_key_and_no_other() {
     let mut documented: Vec<_> = rows().map(|(path, _)| path.to_owned()).collect();
     documented.sort();
     assert_eq!(documented, config::keys());
+}
+
+#[test]
+fn the_reference_names_every_path_and_dialect() {
+    let readme = include_str!("../../README.md");
+    let table = |text: &'static str| text.lines().filter(|line| line.starts_with("| `/")).collect::<Vec<_>>();
+    for dialect in dialect::ALL {
+        let name = format!("`{}`", dialect.name);
+        assert!(DOCS.lines().any(|line| line.starts_with("| `endpoints[].dialect`") && line.contains(&name)));
+        for path in dialect.paths {
+            let path = format!("`{path}`");
+            assert!(
+                table(DOCS).iter().any(|row| row.contains(&path) && row.contains(&name)),
+                "{path} {name}"
+            );
+            assert!(table(readme).iter().any(|row| row.contains(&path)), "{path}");
+        }
+    }
 }
 
 #[test]

@@ -172,13 +172,9 @@ fn text_that_is_no_json_is_one_mistake_with_its_place() {
 fn what_comes_later_is_refused_by_name() {
     for (path, value) in [
         ("policies", json!({"b": {}})),
-        ("endpoints", json!([{"path": "/x", "dialect": "prompt"}])),
-        ("unlisted_posts", json!("reject")),
         ("bypass", json!({"keys": ["secret"]})),
         ("enforce_percent", json!(0)),
         ("usage", json!(false)),
-        ("backend", json!("sglang")),
-        ("backend", json!("openai")),
         ("limits.bytes_per_token", json!("auto")),
     ] {
         let text = lines(&with(path, value.clone()).to_string());
@@ -240,5 +236,30 @@ fn a_pasted_file_does_not_fill_the_log() {
         [json!({ "domain": long }), json!({ (long.as_str()): 1 }), json!({"limits": {"body_timeout": long}})]
     {
         assert!(lines(&json.to_string())[0].len() < 400);
+    }
+}
+
+#[test]
+fn endpoints_that_would_never_be_met_are_refused() {
+    for (endpoints, line) in [
+        (
+            r#"[{"path":"x","dialect":"chat"}]"#,
+            "endpoints[0].path: \"x\" is no such path; allowed is the end of a path such as \"/v1/generate\", decoded, without query, of up to 256 bytes",
+        ),
+        (
+            r#"[{"path":"/x","dialect":"chat"},{"path":"//x/","dialect":"pass"}]"#,
+            "endpoints[1].path: \"//x/\" is the path of endpoints[0] already; paths must differ",
+        ),
+        (r#"[{"path":"/x"}]"#, "endpoints[0].dialect: is missing; it has no default"),
+        (
+            r#"[{"path":"/x","dialect":"triton"}]"#,
+            "endpoints[0].dialect: \"triton\" is unknown; allowed are chat, chat_batch, completions, invocations, llamacpp, messages, ollama, pass, prompt, responses, sglang, tgi, tgi_stream, tgi_vertex, vllm",
+        ),
+    ] {
+        assert_eq!(lines(&format!(r#"{{"endpoints":{endpoints}}}"#)), [line]);
+    }
+    for path in ["/x?y", "/x#y", "/%78", "/./x", "/x/.."] {
+        let json = json!({"endpoints": [{"path": path, "dialect": "chat"}]});
+        assert!(lines(&json.to_string())[0].starts_with("endpoints[0].path: "), "{path}");
     }
 }

@@ -25,6 +25,11 @@ impl Case {
         word(&self.0["id"])
     }
 
+    /// The backend that it is for.
+    pub fn backend(&self) -> &str {
+        self.0["backend"].as_str().unwrap_or("vllm")
+    }
+
     /// The request, travelling as the case has it.
     pub fn request(&self) -> Request {
         let bytes = self.body();
@@ -113,11 +118,22 @@ impl Case {
 fn refused(want: &Value, response: &Response) -> Result<(), String> {
     let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let error = &body["error"];
-    let shaped = ["message", "type"].iter().all(|member| error[member].is_string())
-        && error.get("param").is_some()
-        && error["code"] == want["reason"]
-        && want["status"] == response.status
-        && want.get("param").is_none_or(|param| error["param"] == *param);
+    let text = |value: &Value, member: &str| value[member].is_string();
+    let shape = want["shape"].as_str().unwrap_or("openai");
+    let shaped = want["status"] == response.status
+        && match shape {
+            "openai" => {
+                text(error, "message")
+                    && text(error, "type")
+                    && error.get("param").is_some()
+                    && error["code"] == want["reason"]
+                    && want.get("param").is_none_or(|param| error["param"] == *param)
+            }
+            "anthropic" => body["type"] == "error" && text(error, "message") && text(error, "type"),
+            "tgi" => error.is_string() && text(&body, "error_type"),
+            "ollama" => error.is_string(),
+            other => panic!("no such shape: {other}"),
+        };
     // Envoy puts a refusal of gRPC into gRPC's own shape, with status 200; the headers stay.
     let right = want["reason"] == response.header("x-sluice-reason").unwrap_or_default()
         && (shaped || response.header("grpc-status").is_some());

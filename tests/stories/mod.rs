@@ -8,6 +8,7 @@ pub mod bodies;
 pub mod bystanders;
 pub mod case;
 pub mod corpus;
+pub mod endpoints;
 pub mod headers;
 pub mod leaving;
 pub mod limits;

@@ -117,9 +117,35 @@ pub const USERS: &str = r#"{
     "fairness": {"key": "body:user"}
 }"#;
 
-/// What the corpus is written for.
-pub const REFERENCE: &str = r#"{
-    "limits": {"body_bytes": 1048576, "prompt_chars": null, "prompt_tokens": 8000, "max_tokens": 1024,
-               "default_max_tokens": 256, "sequences": 8},
-    "classes": [{"name": "long", "concurrency": 4, "queue": {"capacity": 8, "timeout": "30s"}}]
+/// Only what is known or listed is served.
+pub const LISTED: &str = r#"{
+    "endpoints": [
+        {"path": "/ask", "dialect": "prompt"},
+        {"path": "/v1/embeddings", "dialect": "pass"},
+        {"path": "/internal/chat/completions", "dialect": "pass"}
+    ],
+    "unlisted_posts": "reject",
+    "classes": [{"name": "short", "concurrency": 8, "queue": {"capacity": 8, "timeout": "30s"}}]
 }"#;
+
+/// What the corpus is written for, with one backend or the other.
+macro_rules! reference {
+    ($backend:literal) => {
+        concat!(
+            r#"{"backend": ""#,
+            $backend,
+            r#"",
+            "limits": {"body_bytes": 1048576, "prompt_chars": null, "prompt_tokens": 8000, "max_tokens": 1024,
+                       "default_max_tokens": 256, "sequences": 8},
+            "classes": [{"name": "long", "concurrency": 4, "queue": {"capacity": 8, "timeout": "30s"}}]
+        }"#
+        )
+    };
+}
+
+pub const REFERENCE: &str = reference!("vllm");
+pub const REFERENCE_SGLANG: &str = reference!("sglang");
+pub const REFERENCE_TGI: &str = reference!("tgi");
+pub const REFERENCE_LLAMACPP: &str = reference!("llamacpp");
+pub const REFERENCE_OLLAMA: &str = reference!("ollama");
+pub const REFERENCE_OPENAI: &str = reference!("openai");

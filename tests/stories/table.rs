@@ -119,8 +119,20 @@ macro_rules! stories {
                 new_requests_come_under_the_new_policy: ROOMY,
                 who_waits_is_served_under_the_old_policy: ONE_SLOT,
             }
+            endpoints {
+                a_post_to_an_unlisted_path_is_refused: LISTED,
+                a_path_of_ones_own_is_guarded: LISTED,
+                a_path_that_is_let_pass_passes: LISTED,
+                a_prompt_that_is_not_seen_is_never_short: ROOMY,
+                each_family_is_told_in_its_own_shape: NO_QUEUE,
+            }
             corpus {
-                each_line_is_answered_rightly: REFERENCE,
+                each_line_for_vllm_is_answered_rightly: REFERENCE,
+                each_line_for_sglang_is_answered_rightly: REFERENCE_SGLANG,
+                each_line_for_tgi_is_answered_rightly: REFERENCE_TGI,
+                each_line_for_llamacpp_is_answered_rightly: REFERENCE_LLAMACPP,
+                each_line_for_ollama_is_answered_rightly: REFERENCE_OLLAMA,
+                each_line_for_openai_is_answered_rightly: REFERENCE_OPENAI,
             }
         }
     };

@@ -1,29 +1,51 @@
 //! OpenAI chat: `messages` of text parts, media parts and tool calls.
 
+use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
-use super::shape::{Rule, Shape, field, inside, limit, media, text};
+use super::holder::Inject;
+use super::shape::{Field, Holds, Rule, Shape, copies, field, inside, limit, media, text, wish};
 use crate::core::refusal::Family;
 
+const NOT_OPENAI: Backends = Backends::ALL.but(Backend::OpenAi);
+
 /// `/chat/completions`.
-pub static CHAT: Dialect = Dialect {
-    name: "chat",
-    paths: &["/chat/completions"],
-    family: Family::OpenAi,
-    inject: "max_tokens",
-    root: &ROOT,
+pub static CHAT: Dialect =
+    Dialect { on: NOT_OPENAI, ..Dialect::new("chat", &["/chat/completions"], Family::OpenAi, &ROOT) };
+
+/// The same to OpenAI itself, whose newer models know one spelling of the limit only.
+pub static STRICT_CHAT: Dialect = Dialect {
+    on: Backends::only(Backend::OpenAi),
+    ..Dialect::new("chat", &["/chat/completions"], Family::OpenAi, &STRICT_ROOT)
 };
 
-static ROOT: Shape = Shape {
-    fields: &[
-        inside("messages", &MESSAGE),
+/// vLLM's `/chat/completions/batch`: `messages` is a list of conversations.
+pub static CHAT_BATCH: Dialect =
+    Dialect::new("chat_batch", &["/chat/completions/batch"], Family::OpenAi, &BATCH_ROOT);
+
+static ROOT: Shape = Shape::of(&FIELDS).holding(Holds::Here(&Inject::named("max_tokens")));
+static STRICT_ROOT: Shape = Shape::of(&FIELDS).holding(Holds::Here(&STRICT));
+static BATCH_ROOT: Shape = Shape::of(&BATCH_FIELDS).holding(Holds::Here(&Inject::named("max_tokens")));
+
+static STRICT: Inject = Inject { strict: true, ..Inject::named("max_completion_tokens") };
+
+const FIELDS: [Field; 30] = fields(inside("messages", &MESSAGE));
+const BATCH_FIELDS: [Field; 30] = fields(field("messages", Rule::Each(&MESSAGE)));
+
+const fn fields(messages: Field) -> [Field; 30] {
+    [
+        messages,
         field("model", Rule::Model),
         field("user", Rule::User),
         field("stream", Rule::Stream),
         limit("max_tokens"),
-        limit("max_completion_tokens"),
+        limit("max_completion_tokens").on(Backends::ALL.but(Backend::Ollama)),
+        // Ollama does not know the newer name, and so would generate without end.
+        wish("max_completion_tokens").on(Backends::only(Backend::Ollama)),
+        limit("n_predict").on(Backends::only(Backend::LlamaCpp)),
         field("min_tokens", Rule::MinTokens("min_tokens")),
-        field("n", Rule::Copies("n")),
-        field("best_of", Rule::Copies("best_of")),
+        copies("n"),
+        copies("best_of"),
+        copies("n_cmpl").on(Backends::only(Backend::LlamaCpp)),
         text("tools"),
         text("functions"),
         text("documents"),
@@ -36,52 +58,55 @@ static ROOT: Shape = Shape {
         text("guided_regex"),
         text("guided_choice"),
         text("guided_grammar"),
-    ],
-};
+        text("grammar"),
+        text("json_schema"),
+        text("regex"),
+        text("ebnf"),
+        text("tool_prompt"),
+        text("guideline"),
+    ]
+}
 
-static MESSAGE: Shape = Shape {
-    fields: &[
-        inside("content", &PART),
-        text("reasoning"),
-        text("reasoning_content"),
-        text("refusal"),
-        text("thinking"),
-        inside("tool_calls", &CALL),
-        inside("function_call", &FUNCTION),
-    ],
-};
+/// One message, or a list of such.
+pub static MESSAGE: Shape = Shape::of(&[
+    inside("content", &PART),
+    text("reasoning"),
+    text("reasoning_content"),
+    text("refusal"),
+    text("thinking"),
+    inside("tool_calls", &CALL),
+    inside("function_call", &FUNCTION),
+]);
 
 /// A part is known by its members, not by its `type`: what a backend does not expect it may still read.
-static PART: Shape = Shape {
-    fields: &[
-        text("text"),
-        text("refusal"),
-        text("thinking"),
-        text("reasoning"),
-        text("input_text"),
-        text("output_text"),
-        inside("content", &PART),
-        media("image_url"),
-        media("input_image"),
-        media("image"),
-        media("image_pil"),
-        media("image_embeds"),
-        media("input_audio"),
-        media("audio_url"),
-        media("audio"),
-        media("audio_embeds"),
-        media("video_url"),
-        media("input_video"),
-        media("video"),
-        media("file"),
-        media("file_url"),
-        media("input_file"),
-    ],
-};
+pub static PART: Shape = Shape::of(&[
+    text("text"),
+    text("refusal"),
+    text("thinking"),
+    text("reasoning"),
+    text("input_text"),
+    text("output_text"),
+    inside("content", &PART),
+    media("image_url"),
+    media("input_image"),
+    media("image"),
+    media("image_pil"),
+    media("image_embeds"),
+    media("input_audio"),
+    media("audio_url"),
+    media("audio"),
+    media("audio_embeds"),
+    media("video_url"),
+    media("input_video"),
+    media("video"),
+    media("file"),
+    media("file_url"),
+    media("input_file"),
+]);
 
-static CALL: Shape = Shape { fields: &[inside("function", &FUNCTION)] };
+static CALL: Shape = Shape::of(&[inside("function", &FUNCTION)]);
 
-static FUNCTION: Shape = Shape { fields: &[text("arguments")] };
+static FUNCTION: Shape = Shape::of(&[text("arguments")]);
 
 #[cfg(test)]
 mod tests {
@@ -89,7 +114,7 @@ mod tests {
     use crate::core::body::{Prompt, read};
 
     fn prompt(body: &str) -> Prompt {
-        read(&CHAT, body.as_bytes()).unwrap_or_else(|bad| panic!("{body}: {bad:?}")).prompt
+        read(&CHAT, Backend::Vllm, body.as_bytes()).unwrap_or_else(|bad| panic!("{body}: {bad:?}")).prompt
     }
 
     fn text_and_media(text: &str, media: u64) -> Prompt {

@@ -1,19 +1,96 @@
-//! Single values of a body: media, limits, `stream`.
+//! Single values of a body: media, limits, flags.
+
+use std::ops::Range;
 
 use super::escape::unescape;
+use super::frame::Source;
+use super::shape::Sway;
 use super::walk::Walk;
 use super::{Amount, BadBody, Limit, number};
 
 impl Walk<'_> {
+    /// Skips the next value; whether it is other than `null`.
+    pub(super) fn given(&mut self) -> Result<bool, BadBody> {
+        let given = self.scanner.token() != Some(b'n');
+        self.scanner.value(self.depth())?;
+        Ok(given)
+    }
+
     /// One media, unless it is `null`.
     pub(super) fn media(&mut self) -> Result<(), BadBody> {
-        self.prompt.media += u64::from(self.scanner.token() != Some(b'n'));
-        self.scanner.value(self.depth())?;
+        self.prompt.media += u64::from(self.given()?);
+        Ok(())
+    }
+
+    /// A string that may turn out to be text once the object around it is closed.
+    pub(super) fn data(&mut self) -> Result<(), BadBody> {
+        if self.scanner.token() != Some(b'"') {
+            return self.media();
+        }
+        let text = self.scanner.string()?.text;
+        self.source(|source| source.data = Some(text));
+        Ok(())
+    }
+
+    /// What decides that.
+    pub(super) fn data_type(&mut self) -> Result<(), BadBody> {
+        let plain = self.name()?.is_some_and(|name| unescape(name).eq(*b"text"));
+        self.source(|source| source.plain = plain);
+        Ok(())
+    }
+
+    /// Notes something of the innermost object, which is a source.
+    fn source(&mut self, note: impl FnOnce(&mut Source)) {
+        let depth = self.depth();
+        match self.sources.last_mut().filter(|source| source.depth == depth) {
+            Some(source) => note(source),
+            None => {
+                let mut source = Source { depth, data: None, plain: false };
+                note(&mut source);
+                self.sources.push(source);
+            }
+        }
+    }
+
+    /// An output limit under one of its names.
+    pub(super) fn output_limit(&mut self, name: &'static str, sway: Sway) -> Result<(), BadBody> {
+        if sway == Sway::Wish {
+            // The backend does not look at it, so whatever it is, it is no fault.
+            let (span, amount, _) = self.amount()?;
+            let limit = amount.map(|amount| self.limit_of(name, span, amount));
+            self.limits.extend(limit.map(|limit| Limit { sway, ..limit }));
+            return Ok(());
+        }
+        let limit = self.limit(name)?;
+        let settings = self.open.last().is_some_and(|frame| frame.shape.settings);
+        let low = self.backend.low(limit.amount, settings).ok_or_else(|| BadBody {
+            at: limit.span.start,
+            param: Some(name.to_owned()),
+            message: format!("{name} must be 1 or more; less would be no limit to the server"),
+        });
+        self.limits.push(Limit { amount: low?, sway, ..limit });
         Ok(())
     }
 
     /// A value that a backend reads as a whole number.
     pub(super) fn limit(&mut self, name: &'static str) -> Result<Limit, BadBody> {
+        let (span, amount, what) = self.amount()?;
+        let amount = amount.ok_or_else(|| BadBody {
+            at: span.start,
+            param: Some(name.to_owned()),
+            message: format!("{name} must be a whole number or null; {what}"),
+        })?;
+        Ok(self.limit_of(name, span, amount))
+    }
+
+    fn limit_of(&self, name: &'static str, span: Range<usize>, amount: Amount) -> Limit {
+        let quoted = self.scanner.bytes().get(span.start) == Some(&b'"');
+        let holder = self.open.last().map_or(0, |frame| frame.mark);
+        Limit { name, span, amount, quoted, sway: Sway::Set, holder }
+    }
+
+    /// The next value as a number: where it stands, what it says, and what is wrong where it says nothing.
+    fn amount(&mut self) -> Result<(Range<usize>, Option<Amount>, &'static str), BadBody> {
         let token = self.scanner.token();
         let start = self.scanner.at();
         let (amount, what) = match token {
@@ -23,23 +100,21 @@ impl Walk<'_> {
                 (number::quoted_amount(inside), "this one is a string that is none")
             }
             Some(b'-' | b'0'..=b'9') => (number::amount(self.scanner.number()?), "this one has a fraction"),
-            Some(b'[' | b'{') => (None, "this one is an array or object"),
+            Some(b'[' | b'{') => {
+                self.scanner.value(self.depth())?;
+                (None, "this one is an array or object")
+            }
             _ => match self.scanner.literal()? {
                 "null" => (Some(Amount::Unset), ""),
                 _ => (None, "this one is true or false"),
             },
         };
-        let amount = amount.ok_or_else(|| BadBody {
-            at: start,
-            param: Some(name.to_owned()),
-            message: format!("{name} must be a whole number or null; {what}"),
-        })?;
-        Ok(Limit { name, span: start..self.scanner.at(), amount, quoted: token == Some(b'"') })
+        Ok((start..self.scanner.at(), amount, what))
     }
 
-    /// What pydantic takes for true; all else is false here, and the backend's to refuse.
-    pub(super) fn stream(&mut self) -> Result<(), BadBody> {
-        self.stream = match self.scanner.token() {
+    /// What pydantic takes for true; `None` for `null`; all else is false here, and the backend's to refuse.
+    pub(super) fn flag(&mut self) -> Result<Option<bool>, BadBody> {
+        let flag = match self.scanner.token() {
             Some(b't') => self.scanner.literal()? == "true",
             Some(b'-' | b'0'..=b'9') => number::amount(self.scanner.number()?) == Some(Amount::Count(1)),
             Some(b'"') => {
@@ -49,21 +124,18 @@ impl Walk<'_> {
                     |word: &&str| unescape(inside).map(|byte| byte.to_ascii_lowercase()).eq(word.bytes());
                 ["true", "t", "yes", "y", "on", "1"].iter().any(is)
             }
-            _ => {
-                self.scanner.value(self.depth())?;
-                false
-            }
+            _ => return Ok(self.given()?.then_some(false)),
         };
-        Ok(())
+        Ok(Some(flag))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::core::body::{Amount, BadBody, View, dialect};
+    use crate::core::body::{Amount, BACKENDS, Backend, BadBody, View, dialect};
 
     fn read(body: &str) -> Result<View<'_>, BadBody> {
-        dialect::read(dialect::ALL[0], body.as_bytes())
+        dialect::read(dialect::ALL[0], Backend::Vllm, body.as_bytes())
     }
 
     #[test]
@@ -73,7 +145,8 @@ mod tests {
             ("1e3", Amount::Count(1000), false),
             ("\" 7 \"", Amount::Count(7), true),
             ("null", Amount::Unset, false),
-            ("-3", Amount::NotPositive, false),
+            ("-3", Amount::Negative, false),
+            ("0.0", Amount::Zero, false),
         ] {
             let body = format!("{{\"max_tokens\" : {value} }}");
             let view = read(&body).unwrap();
@@ -128,5 +201,29 @@ mod tests {
         assert_eq!(read(r#"{"model":"a\u0062"}"#).unwrap().model, Some(&br"a\u0062"[..]));
         assert_eq!(read(r#"{"model":null}"#).unwrap().model, None);
         assert_eq!(read(r#"{"model":["a"]}"#).unwrap().model, None);
+    }
+
+    #[test]
+    fn what_is_below_one_is_what_the_backend_makes_of_it() {
+        for (name, backend) in BACKENDS {
+            let amount = |value: &str| {
+                let body = format!("{{\"max_tokens\":{value}}}");
+                dialect::read(dialect::ALL[0], backend, body.as_bytes()).map(|view| view.limits[0].amount)
+            };
+            let endless = Ok(Amount::Count(u64::MAX));
+            for (value, amount, plain) in [
+                ("0", amount("0"), Amount::Zero),
+                ("-1", amount("-1"), Amount::Negative),
+                ("\"-1\"", amount("\"-1\""), Amount::Negative),
+            ] {
+                match (backend, plain) {
+                    (Backend::Sglang, _) => assert!(amount.is_err(), "{name} {value}"),
+                    (Backend::Ollama, _) | (Backend::LlamaCpp, Amount::Negative) => {
+                        assert_eq!(amount, endless, "{name} {value}");
+                    }
+                    _ => assert_eq!(amount, Ok(plain), "{name} {value}"),
+                }
+            }
+        }
     }
 }

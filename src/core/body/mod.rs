@@ -1,26 +1,41 @@
 //! Bytes of a request body -> a borrowed view with spans. Knows JSON and the dialects, no policy.
 
+pub mod backend;
+mod bare;
 mod chat;
 mod completions;
 pub mod dialect;
 mod escape;
+mod frame;
+pub mod holder;
+mod invocations;
 mod leaf;
+mod llamacpp;
+mod messages;
 mod name;
 mod number;
+mod ollama;
 mod prompt;
 mod prompts;
+mod responses;
 mod scan;
+mod sglang;
 mod shape;
 pub mod splice;
 mod string;
 mod text;
+mod tgi;
+mod vllm;
 mod walk;
 
 use std::ops::Range;
 
+pub use backend::{BACKENDS, Backend};
 pub use dialect::{Dialect, read};
 pub use escape::{unescape, unescaped};
+pub use holder::Holder;
 pub use prompt::{Prompt, Size, Weights};
+pub use shape::Sway;
 pub use splice::{Edit, Prefix, splice};
 
 /// A body that cannot be read: what is wrong, where, and in which field.
@@ -41,8 +56,10 @@ pub enum Amount {
     Unset,
     /// A whole number of at least 1, `u64::MAX` where it is larger than that.
     Count(u64),
-    /// Zero or a negative number: never small, whatever the backend makes of it.
-    NotPositive,
+    /// Zero: never small, whatever the backend makes of it.
+    Zero,
+    /// A whole number below that: never small either.
+    Negative,
 }
 
 /// One limit field as it stands in the body.
@@ -56,15 +73,10 @@ pub struct Limit {
     pub amount: Amount,
     /// Whether the value is spelled as a string (`"100"`) and has to be written back as a plain number.
     pub quoted: bool,
-}
-
-/// Where a missing limit can be put in: right behind the brace of the object that is to hold it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Insertion {
-    /// Byte offset behind the opening brace.
-    pub at: usize,
-    /// Whether the object has no members, so that no comma may follow.
-    pub empty: bool,
+    /// What it is to the backend.
+    pub sway: Sway,
+    /// The place among the view's holders of the object that it stands in.
+    pub holder: usize,
 }
 
 /// A body as far as the policy needs it.
@@ -74,13 +86,19 @@ pub struct View<'a> {
     pub body: &'a [u8],
     /// The prompt's size.
     pub prompt: Prompt,
-    /// Every output limit that stands in the body, in the body's order.
+    /// Whether there is more to the prompt than the body shows.
+    pub hidden: bool,
+    /// Every output limit that stands in the body, in the body's order, and so in that of the holders.
     pub limits: Vec<Limit>,
-    /// `min_tokens`, which may not exceed the output limit.
-    pub min_tokens: Option<Limit>,
-    /// Prompts x max(`n`, `best_of`); at least 1.
+    /// The objects that hold them, or have to. None where the backend refuses the body for what stands in their place.
+    pub holders: Vec<Holder>,
+    /// `min_tokens`, which may not exceed the output limit beside it.
+    pub min_tokens: Vec<Limit>,
+    /// How much of the output may be spent on thinking; to be below the output limit.
+    pub budget: Option<Limit>,
+    /// Prompts x max(`n`, `best_of`, …); at least 1.
     pub sequences: u64,
-    /// Which field asks for most of the sequences (`n`, `best_of` or `prompt`), for the refusal.
+    /// Which field asks for most of the sequences, for the refusal.
     pub sequences_param: &'static str,
     /// Whether a streamed answer is asked for.
     pub stream: bool,
@@ -88,8 +106,6 @@ pub struct View<'a> {
     pub model: Option<&'a [u8]>,
     /// Who asks, as the client says, still escaped as in the body; what is wrong where that is said twice.
     pub user: Result<Option<&'a [u8]>, BadBody>,
-    /// The field that is injected when no limit is set.
-    pub inject: &'static str,
-    /// Where it goes.
-    pub insertion: Insertion,
+    /// Whether the answer is only to be fetched later, while the server works on.
+    pub background: bool,
 }

@@ -17,11 +17,17 @@ impl<'a> Walk<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::core::body::{dialect, read};
+    use crate::core::body::{Backend, Dialect, dialect, read};
+
+    /// The dialects that have names at the top.
+    fn named() -> impl Iterator<Item = &'static Dialect> {
+        let has = |dialect: &&Dialect| dialect.root.fields.iter().any(|field| field.key == "user");
+        dialect::ALL.iter().copied().filter(has)
+    }
 
     #[test]
     fn a_name_is_a_string_as_escaped() {
-        for dialect in dialect::ALL {
+        for dialect in named() {
             for (value, name) in [
                 (r#""ab""#, Some(&b"ab"[..])),
                 (r#""a\u0062""#, Some(br"a\u0062")),
@@ -31,7 +37,8 @@ mod tests {
                 (r#"["a",{"user":"b"}]"#, None),
             ] {
                 let body = format!(r#"{{"model":{value} , "x":{{"user":"other"}}, "user" : {value}}}"#);
-                let view = read(dialect, body.as_bytes()).unwrap_or_else(|bad| panic!("{body}: {bad:?}"));
+                let view = read(dialect, Backend::Vllm, body.as_bytes())
+                    .unwrap_or_else(|bad| panic!("{body}: {bad:?}"));
                 assert_eq!((view.model, view.user), (name, Ok(name)), "{body}");
             }
         }
@@ -39,12 +46,14 @@ mod tests {
 
     #[test]
     fn a_user_given_twice_spoils_nothing_but_itself() {
-        for dialect in dialect::ALL {
-            let view = read(dialect, br#"{"user":"a","us\u0065r":["a"],"model":"m","user":null}"#).unwrap();
+        for dialect in named() {
+            let view =
+                read(dialect, Backend::Vllm, br#"{"user":"a","us\u0065r":["a"],"model":"m","user":null}"#)
+                    .unwrap();
             assert_eq!(view.user.unwrap_err().param.as_deref(), Some("user"));
             assert_eq!(view.model, Some(&b"m"[..]));
-            assert!(read(dialect, br#"{"user":"a","user":[}"#).is_err());
-            assert!(read(dialect, br#"{"model":"a","model":"a"}"#).is_err());
+            assert!(read(dialect, Backend::Vllm, br#"{"user":"a","user":[}"#).is_err());
+            assert!(read(dialect, Backend::Vllm, br#"{"model":"a","model":"a"}"#).is_err());
         }
     }
 }

@@ -41,14 +41,14 @@ pub fn amount(number: &[u8]) -> Option<Amount> {
     // The digits without the point, counted from the first; `units` of them stand before the decimal point.
     let mut significant =
         mantissa.iter().filter(|byte| byte.is_ascii_digit()).enumerate().filter(|(_, byte)| **byte != b'0');
-    let Some((first, _)) = significant.next() else { return Some(Amount::NotPositive) };
+    let Some((first, _)) = significant.next() else { return Some(Amount::Zero) };
     let last = significant.last().map_or(first, |(place, _)| place);
     let units = i64::try_from(point).ok()?.saturating_add(exponent_value(exponent));
     if units <= i64::try_from(last).ok()? {
         return None;
     }
     if negative {
-        return Some(Amount::NotPositive);
+        return Some(Amount::Negative);
     }
     let units = usize::try_from(units).unwrap_or(usize::MAX);
     // 20 digits are the most that u64 can hold.
@@ -85,8 +85,11 @@ pub fn quoted_amount(inside: &[u8]) -> Option<Amount> {
         };
     }
     match state {
-        Quoted::Digits | Quoted::Zeros | Quoted::After if negative || value == 0 => Some(Amount::NotPositive),
-        Quoted::Digits | Quoted::Zeros | Quoted::After => Some(Amount::Count(value)),
+        Quoted::Digits | Quoted::Zeros | Quoted::After => Some(match value {
+            0 => Amount::Zero,
+            _ if negative => Amount::Negative,
+            _ => Amount::Count(value),
+        }),
         _ => None,
     }
 }
@@ -175,11 +178,11 @@ mod tests {
             ("18446744073709551616", count(u64::MAX)),
             ("99999999999999999999", count(u64::MAX)),
             ("1e99999999999999999999999", count(u64::MAX)),
-            ("0", Some(Amount::NotPositive)),
-            ("-0.0", Some(Amount::NotPositive)),
-            ("0e99999999999999999999", Some(Amount::NotPositive)),
-            ("-1", Some(Amount::NotPositive)),
-            ("-1e400", Some(Amount::NotPositive)),
+            ("0", Some(Amount::Zero)),
+            ("-0.0", Some(Amount::Zero)),
+            ("0e99999999999999999999", Some(Amount::Zero)),
+            ("-1", Some(Amount::Negative)),
+            ("-1e400", Some(Amount::Negative)),
             ("1.5", None),
             ("-1.5", None),
             ("1e-1", None),
@@ -217,8 +220,14 @@ mod tests {
         ] {
             assert_eq!(quoted_amount(inside.as_bytes()), Some(Amount::Count(want)), "{inside}");
         }
-        for inside in ["0", "-1", "-0", " -7 ", "0_0"] {
-            assert_eq!(quoted_amount(inside.as_bytes()), Some(Amount::NotPositive), "{inside}");
+        for (inside, want) in [
+            ("0", Amount::Zero),
+            ("-1", Amount::Negative),
+            ("-0", Amount::Zero),
+            (" -7 ", Amount::Negative),
+            ("0_0", Amount::Zero),
+        ] {
+            assert_eq!(quoted_amount(inside.as_bytes()), Some(want), "{inside}");
         }
         for inside in [
             "", " ", "abc", "1e3", "0x10", "1.5", "1.", ".0", "1__0", "_1", "1_", "+-1", "- 1", "1 2", "+",

@@ -1,18 +1,43 @@
 //! What a dialect's bodies look like: tables of the members that are read, and how.
 
+use super::backend::{Backend, Backends};
+use super::escape::{unescape, unescaped};
+use super::holder::Inject;
+use super::string::Str;
+
 /// An object whose members matter. Where a body has an array in its place, each item is taken as such an object; where
 /// it has anything else, that counts as text.
 pub struct Shape {
     /// The members that are read, at most 64. All others are skipped unread, and may repeat.
     pub fields: &'static [Field],
+    /// The lengths of their keys and how these begin, a bit each: most other members are told by that alone.
+    lens: u64,
+    firsts: u64,
+    /// Where such an object's output limit stands.
+    pub holds: Holds,
+    /// Whether it holds a model server's own sampling settings: a map to it, of which keys are read as they stand.
+    pub settings: bool,
+}
+
+/// Where the output limit of an object stands.
+#[derive(Clone, Copy)]
+pub enum Holds {
+    /// It has none.
+    Nothing,
+    /// In the object itself.
+    Here(&'static Inject),
+    /// In an object that is a member of it.
+    Within(&'static Inject),
 }
 
 /// A member of an object that is read. Given twice, in whatever spelling, it spoils the body.
 pub struct Field {
-    /// Its key, unescaped.
+    /// Its key, unescaped and in lower case.
     pub key: &'static str,
     /// How its value is read.
     pub rule: Rule,
+    /// The backends that it is read for.
+    pub on: Backends,
 }
 
 /// How a value is read.
@@ -22,47 +47,214 @@ pub enum Rule {
     Text,
     /// One image, sound, video or file, unless it is `null`; whatever it holds is not text.
     Media,
+    /// The same, or an array of such.
+    Medias,
+    /// A string that is text or media, as the `type` beside it says.
+    Data,
+    /// The `type` beside it.
+    DataType,
     /// An object, or an array of such, read member by member.
     Inside(&'static Shape),
-    /// The prompts of the completions dialect: text, token ids, or an array of either.
+    /// The same, each item of the array a prompt of its own.
+    Each(&'static Shape),
+    /// An array of objects and nothing else, each a prompt with an output limit of its own.
+    Instances(&'static Shape),
+    /// The object in which the output limit stands.
+    Settings(&'static Settings),
+    /// Prompts: text, token ids, or an array of either.
     Prompts,
     /// Prompts given as embeddings: each one prompt and one media.
     Embeds,
+    /// Token ids that are no prompt of their own.
+    Ids,
     /// An output limit, known by this name.
-    Limit(&'static str),
+    Limit(&'static str, Sway),
     /// `min_tokens`, known by this name.
     MinTokens(&'static str),
+    /// The part of the output that may be spent on thinking, known by this name.
+    Budget(&'static str),
     /// How many answers each prompt gets, known by this name.
     Copies(&'static str),
     /// Whether the answer is to be streamed.
     Stream,
+    /// Whether the answer is only to be fetched later.
+    Background,
+    /// A prompt that the server has and the filter does not see, unless it is `null`.
+    Hidden,
+    /// What the filter could not bound: refused, unless it is `null`.
+    Refused,
     /// The model's name.
     Model,
     /// Who asks, as the client says. Given twice it spoils the body only for those who read it, which few policies do.
     User,
 }
 
+/// What a spelling of the output limit is to the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sway {
+    /// A limit.
+    Set,
+    /// A limit to some versions: bounded, but nothing to rely on.
+    Perhaps,
+    /// Nothing: it only tells what the client wishes.
+    Wish,
+}
+
+/// The object in which an output limit stands.
+pub struct Settings {
+    /// Its members.
+    pub shape: &'static Shape,
+    /// Whether an array of such objects may stand there.
+    pub list: bool,
+    /// Whether `null` in its place is as good as nothing; otherwise the backend refuses it, and it stays.
+    pub null: bool,
+}
+
+impl Shape {
+    /// An object with these members.
+    pub const fn of(fields: &'static [Field]) -> Shape {
+        let (mut lens, mut firsts, mut rest) = (0, 0, fields);
+        while let [field, behind @ ..] = rest {
+            lens |= 1 << (field.key.len() & 63);
+            if let [first, ..] = field.key.as_bytes() {
+                firsts |= 1 << (*first & 63);
+            }
+            rest = behind;
+        }
+        Shape { fields, lens, firsts, holds: Holds::Nothing, settings: false }
+    }
+
+    /// One whose output limit stands there.
+    pub const fn holding(self, holds: Holds) -> Shape {
+        Shape { holds, ..self }
+    }
+
+    /// One that holds sampling settings, an output limit among them.
+    pub const fn settings(inject: &'static Inject, fields: &'static [Field]) -> Shape {
+        Shape { settings: true, ..Shape::of(fields).holding(Holds::Here(inject)) }
+    }
+
+    /// The field that `key` names to `backend`, whatever its spelling: its place and what it is.
+    #[inline]
+    pub(super) fn find(&self, key: &Str, body: &[u8], backend: Backend) -> Option<(usize, &'static Field)> {
+        let spelled = body.get(key.inside.clone()).unwrap_or_default();
+        if backend.folds_keys() && !self.settings {
+            return self.find_folded(key, spelled, backend);
+        }
+        let len = key.text.bytes;
+        if len > 63 || self.lens >> len & 1 == 0 {
+            return None;
+        }
+        if key.is_escaped() {
+            return self.place(backend, |name| name.len() == len && unescape(spelled).eq(name.bytes()));
+        }
+        if self.firsts >> (spelled.first()? & 63) & 1 == 0 {
+            return None;
+        }
+        self.place(backend, |name| name.as_bytes() == spelled)
+    }
+
+    #[cold]
+    fn find_folded(&self, key: &Str, spelled: &[u8], backend: Backend) -> Option<(usize, &'static Field)> {
+        // Three bytes are the most that a letter takes in any case.
+        if key.text.bytes > 3 * 63 {
+            return None;
+        }
+        let spelled = unescaped(spelled);
+        self.place(backend, |name| folds_to(&spelled, name.as_bytes()))
+    }
+
+    #[inline]
+    fn place(&self, backend: Backend, named: impl Fn(&str) -> bool) -> Option<(usize, &'static Field)> {
+        let mut fields = self.fields.iter().enumerate();
+        fields.find(|(_, field)| named(field.key) && field.on.has(backend))
+    }
+}
+
+/// Whether `spelled` is `name`, which is in lower case, to Go: K (U+212A) and ſ (U+017F) are the only letters beyond
+/// ASCII that fold into it.
+fn folds_to(mut spelled: &[u8], name: &[u8]) -> bool {
+    for &letter in name {
+        let (folded, rest) = match spelled {
+            [0xe2, 0x84, 0xaa, rest @ ..] => (b'k', rest),
+            [0xc5, 0xbf, rest @ ..] => (b's', rest),
+            [byte, rest @ ..] => (byte.to_ascii_lowercase(), rest),
+            [] => return false,
+        };
+        if folded != letter {
+            return false;
+        }
+        spelled = rest;
+    }
+    spelled.is_empty()
+}
+
+impl Field {
+    /// Read for these backends only.
+    pub const fn on(self, on: Backends) -> Field {
+        Field { on, ..self }
+    }
+}
+
+/// A member that is read by `rule`.
+pub const fn field(key: &'static str, rule: Rule) -> Field {
+    Field { key, rule, on: Backends::ALL }
+}
+
 /// Members that hold text.
 pub const fn text(key: &'static str) -> Field {
-    Field { key, rule: Rule::Text }
+    field(key, Rule::Text)
 }
 
 /// Members that hold media.
 pub const fn media(key: &'static str) -> Field {
-    Field { key, rule: Rule::Media }
+    field(key, Rule::Media)
 }
 
 /// Members that hold objects.
 pub const fn inside(key: &'static str, shape: &'static Shape) -> Field {
-    Field { key, rule: Rule::Inside(shape) }
+    field(key, Rule::Inside(shape))
 }
 
 /// Output limits at the top of a body.
 pub const fn limit(key: &'static str) -> Field {
-    Field { key, rule: Rule::Limit(key) }
+    field(key, Rule::Limit(key, Sway::Set))
 }
 
-/// Members that all dialects of one kind read.
-pub const fn field(key: &'static str, rule: Rule) -> Field {
-    Field { key, rule }
+/// Spellings of it that only some versions see.
+pub const fn perhaps(key: &'static str) -> Field {
+    field(key, Rule::Limit(key, Sway::Perhaps))
+}
+
+/// Spellings of it that are no more than a wish.
+pub const fn wish(key: &'static str) -> Field {
+    field(key, Rule::Limit(key, Sway::Wish))
+}
+
+/// How many answers each prompt gets, at the top of a body.
+pub const fn copies(key: &'static str) -> Field {
+    field(key, Rule::Copies(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_folds_two_letters_beyond_ascii() {
+        for (spelled, same) in [
+            ("max_tokens", true),
+            ("MAX_Tokens", true),
+            ("max_to\u{212a}ens", true),
+            ("max_token\u{17f}", true),
+            ("max_token", false),
+            ("max_tokens_", false),
+            ("max-tokens", false),
+            ("ma\u{445}_tokens", false),
+            ("max_token\u{df}", false),
+            ("", false),
+        ] {
+            assert_eq!(folds_to(spelled.as_bytes(), b"max_tokens"), same, "{spelled}");
+        }
+    }
 }

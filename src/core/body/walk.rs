@@ -1,45 +1,35 @@
 //! The walk over a body by its dialect's shapes: one pass, an explicit stack, duplicate keys noticed on the way.
 
-use super::escape::unescape;
+use super::backend::Backend;
+use super::frame::{Frame, Items, Kind, Source, twice};
+use super::holder::Holder;
 use super::prompt::Prompt;
-use super::scan::{MAX_DEPTH, Scanner, bad, too_deep};
+use super::scan::{Scanner, bad};
 use super::shape::{Rule, Shape};
-use super::string::Str;
-use super::{Amount, BadBody, Insertion, Limit};
+use super::{Amount, BadBody, Limit};
 
 /// A body being read, and what has been found in it so far.
 pub struct Walk<'a> {
     pub(super) scanner: Scanner<'a>,
+    pub(super) backend: Backend,
     /// The arrays and objects of shapes that are open, outermost first.
-    open: Vec<Frame>,
+    pub(super) open: Vec<Frame>,
+    /// Sources that are open, outermost first.
+    pub(super) sources: Vec<Source>,
     pub(super) prompt: Prompt,
-    /// Prompts, where they are counted.
-    pub(super) prompts: u64,
+    pub(super) hidden: bool,
+    /// Prompts, where they are counted, and the field that they were last counted in.
+    pub(super) prompts: (u64, &'static str),
     pub(super) limits: Vec<Limit>,
-    pub(super) min_tokens: Option<Limit>,
-    /// The largest of `n` and `best_of`, and which of them it is.
+    pub(super) holders: Vec<Holder>,
+    pub(super) min_tokens: Vec<Limit>,
+    pub(super) budget: Option<Limit>,
+    /// The largest of `n`, `best_of` and their like, and which of them it is.
     pub(super) copies: (u64, &'static str),
-    pub(super) stream: bool,
+    pub(super) stream: Option<bool>,
+    pub(super) background: bool,
     pub(super) model: Option<&'a [u8]>,
     pub(super) user: Result<Option<&'a [u8]>, BadBody>,
-    pub(super) insertion: Insertion,
-}
-
-/// An array or object that is open.
-struct Frame {
-    shape: &'static Shape,
-    /// The key that led here; empty for the body itself and for items.
-    key: &'static str,
-    kind: Kind,
-    /// Whether nothing has been read of it.
-    first: bool,
-}
-
-enum Kind {
-    /// With the index of the next item.
-    Array(usize),
-    /// With a bit for each of the shape's fields that has come.
-    Object(u64),
 }
 
 impl<'a> Walk<'a> {
@@ -47,19 +37,24 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// Where it is not one JSON object, or a member that is read cannot be.
-    pub fn over(root: &'static Shape, body: &'a [u8]) -> Result<Walk<'a>, BadBody> {
+    pub fn over(root: &'static Shape, backend: Backend, body: &'a [u8]) -> Result<Walk<'a>, BadBody> {
         let mut walk = Walk {
             scanner: Scanner::new(body),
+            backend,
             open: Vec::with_capacity(8),
+            sources: Vec::new(),
             prompt: Prompt::default(),
-            prompts: 0,
+            hidden: false,
+            prompts: (0, "prompt"),
             limits: Vec::new(),
-            min_tokens: None,
+            holders: Vec::with_capacity(1),
+            min_tokens: Vec::new(),
+            budget: None,
             copies: (1, "n"),
-            stream: false,
+            stream: None,
+            background: false,
             model: None,
             user: Ok(None),
-            insertion: Insertion { at: 0, empty: false },
         };
         walk.begin(root)?;
         while walk.step()? {}
@@ -92,15 +87,9 @@ impl<'a> Walk<'a> {
     fn begin(&mut self, root: &'static Shape) -> Result<(), BadBody> {
         let what = match (self.scanner.token(), self.scanner.bytes()) {
             (Some(b'{'), bytes) => {
-                self.scanner.take();
-                let at = self.scanner.at();
-                // A peek only: the members are checked by the walk.
-                let empty = Scanner::clone(&self.scanner).token() == Some(b'}');
-                self.insertion = Insertion { at, empty };
-                self.open.push(Frame { shape: root, key: "", kind: Kind::Object(0), first: true });
                 // NUL behind the brace is UTF-16 or UTF-32 in disguise.
-                if bytes.get(at) != Some(&0) {
-                    return Ok(());
+                if bytes.get(self.scanner.at() + 1) != Some(&0) {
+                    return self.enter("", root, Items::Any);
                 }
                 "the body is not UTF-8"
             }
@@ -120,132 +109,96 @@ impl<'a> Walk<'a> {
             Kind::Array(index) => {
                 if self.scanner.item(first)? {
                     frame.kind = Kind::Array(index + 1);
-                    let shape = frame.shape;
-                    self.enter("", shape)?;
+                    let (shape, items) = (frame.shape, frame.items);
+                    if items != Items::Any {
+                        self.item(items)?;
+                    }
+                    self.enter("", shape, Items::Any)?;
                     return Ok(true);
                 }
             }
             Kind::Object(seen) => {
                 let shape = frame.shape;
                 if let Some(key) = self.scanner.member(first)? {
-                    match find(shape, &key, self.scanner.bytes()) {
+                    match shape.find(&key, self.scanner.bytes(), self.backend) {
                         None => drop(self.scanner.value(self.open.len())?),
-                        Some((place, rule)) if seen >> place & 1 == 1 => {
-                            let twice = self.twice(shape, place, &key);
-                            let Rule::User = rule else { return Err(twice) };
+                        Some((place, field)) if seen >> place & 1 == 1 => {
+                            let twice = twice(&self.open, field.key, &key);
+                            let Rule::User = field.rule else { return Err(twice) };
                             self.user = Err(twice);
                             self.scanner.value(self.open.len())?;
                         }
-                        Some((place, rule)) => {
+                        Some((place, field)) => {
                             frame.kind = Kind::Object(seen | 1 << place);
-                            let name = shape.fields.get(place).map_or("", |field| field.key);
-                            self.read(name, rule)?;
+                            self.read(field.key, &field.rule)?;
                         }
                     }
                     return Ok(true);
                 }
             }
         }
-        self.open.pop();
+        self.close(first)?;
         Ok(!self.open.is_empty())
     }
 
-    fn read(&mut self, key: &'static str, rule: Rule) -> Result<(), BadBody> {
-        match rule {
-            Rule::Text => self.text(self.depth()),
-            Rule::Media => self.media(),
-            Rule::Inside(shape) => self.enter(key, shape),
-            Rule::Prompts => self.prompts(),
-            Rule::Embeds => self.embeds(),
-            Rule::Limit(name) => {
-                let limit = self.limit(name)?;
-                self.limits.push(limit);
-                Ok(())
+    fn read(&mut self, key: &'static str, rule: &'static Rule) -> Result<(), BadBody> {
+        match *rule {
+            Rule::Text => return self.text(self.depth()),
+            Rule::Media => return self.media(),
+            Rule::Medias => return self.medias(),
+            Rule::Data => return self.data(),
+            Rule::DataType => return self.data_type(),
+            Rule::Inside(shape) => return self.enter(key, shape, Items::Any),
+            Rule::Each(shape) => {
+                self.prompts.1 = key;
+                return self.enter(key, shape, Items::Prompts);
             }
+            Rule::Instances(shape) => {
+                self.prompts.1 = key;
+                if self.scanner.token() != Some(b'[') {
+                    return Err(self.wrong(key, "an array of objects"));
+                }
+                return self.enter(key, shape, Items::Instances);
+            }
+            Rule::Settings(settings) => return self.settings(key, settings),
+            Rule::Prompts => return self.prompts(key),
+            Rule::Embeds => return self.embeds(),
+            Rule::Ids => return self.token_ids(),
+            Rule::Limit(name, sway) => return self.output_limit(name, sway),
             Rule::MinTokens(name) => {
-                self.min_tokens = Some(self.limit(name)?);
-                Ok(())
+                let limit = self.limit(name)?;
+                self.min_tokens.push(limit);
             }
+            Rule::Budget(name) => self.budget = Some(self.limit(name)?),
             Rule::Copies(name) => {
                 if let Amount::Count(copies) = self.limit(name)?.amount
                     && copies > self.copies.0
                 {
                     self.copies = (copies, name);
                 }
-                Ok(())
             }
-            Rule::Stream => self.stream(),
-            Rule::Model => {
-                self.model = self.name()?;
-                Ok(())
+            Rule::Stream => self.stream = self.flag()?,
+            Rule::Background => self.background = self.flag()? == Some(true),
+            Rule::Hidden => self.hidden |= self.given()?,
+            Rule::Refused => {
+                let wrong = self.wrong(key, "left out: the filter could not bound it");
+                if self.given()? {
+                    return Err(wrong);
+                }
             }
-            Rule::User => {
-                self.user = Ok(self.name()?);
-                Ok(())
-            }
+            Rule::Model => self.model = self.name()?,
+            Rule::User => self.user = Ok(self.name()?),
         }
-    }
-
-    /// Opens an array or object of `shape`; anything else is text.
-    fn enter(&mut self, key: &'static str, shape: &'static Shape) -> Result<(), BadBody> {
-        let kind = match self.scanner.token() {
-            Some(b'[') => Kind::Array(0),
-            Some(b'{') => Kind::Object(0),
-            _ => return self.text(self.depth()),
-        };
-        if self.open.len() >= MAX_DEPTH {
-            return Err(too_deep(self.scanner.at()));
-        }
-        self.scanner.take();
-        self.open.push(Frame { shape, key, kind, first: true });
         Ok(())
     }
-
-    #[cold]
-    fn twice(&self, shape: &Shape, place: usize, key: &Str) -> BadBody {
-        let mut path = String::new();
-        for frame in &self.open {
-            dot(&mut path, frame.key);
-            if let Kind::Array(next) = frame.kind {
-                path.push_str(&format!("[{}]", next.saturating_sub(1)));
-            }
-        }
-        dot(&mut path, shape.fields.get(place).map_or("", |field| field.key));
-        let message = format!("{path} is given twice; once is allowed");
-        BadBody { at: key.inside.start.saturating_sub(1), param: Some(path), message }
-    }
-}
-
-fn dot(path: &mut String, key: &str) {
-    if !path.is_empty() && !key.is_empty() {
-        path.push('.');
-    }
-    path.push_str(key);
-}
-
-/// The field of `shape` that `key` names, whatever its spelling: its place and its rule.
-#[inline]
-fn find(shape: &Shape, key: &Str, body: &[u8]) -> Option<(usize, Rule)> {
-    let spelled = body.get(key.inside.clone()).unwrap_or_default();
-    let len = key.text.bytes;
-    let named = |name: &str| {
-        name.len() == len
-            && if key.is_escaped() { unescape(spelled).eq(name.bytes()) } else { spelled == name.as_bytes() }
-    };
-    shape
-        .fields
-        .iter()
-        .enumerate()
-        .find(|(_, field)| named(field.key))
-        .map(|(place, field)| (place, field.rule))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::core::body::{BadBody, View, dialect};
+    use crate::core::body::{Backend, BadBody, View, dialect};
 
     fn read(body: &[u8]) -> Result<View<'_>, BadBody> {
-        dialect::read(dialect::ALL[0], body)
+        dialect::read(dialect::ALL[0], Backend::Vllm, body)
     }
 
     #[test]

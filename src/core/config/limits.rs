@@ -34,7 +34,7 @@ pub(super) fn limits(from: &mut Reader) -> Limits {
     let over_max_tokens = from.read(
         "over_max_tokens",
         OverMaxTokens::Clamp,
-        choice(&[("clamp", Some(OverMaxTokens::Clamp)), ("reject", Some(OverMaxTokens::Reject))]),
+        choice(&[("clamp", OverMaxTokens::Clamp), ("reject", OverMaxTokens::Reject)]),
     );
     let sequences = from.read("sequences", 64, whole(1..=u64::from(MOST)));
     let background = from.read("background", false, flag);

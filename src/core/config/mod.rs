@@ -3,6 +3,7 @@
 
 mod classes;
 pub mod duration;
+mod endpoints;
 mod fairness;
 mod limits;
 mod mistakes;
@@ -14,6 +15,7 @@ mod values;
 
 pub use mistakes::{Mistake, Mistakes};
 
+use super::body::BACKENDS;
 use super::policy::{Backend, Policy};
 use node::{Kind, Node};
 use reader::{Reader, Walk};
@@ -34,7 +36,7 @@ pub fn keys() -> Vec<String> {
 }
 
 /// What is empty or `null` in `{}` has keys, too: those are only asked for where there is something to ask.
-const DEEPEST: &[u8] = br#"{"pools": [{}], "fairness": {}}"#;
+const DEEPEST: &[u8] = br#"{"pools": [{}], "endpoints": [{}], "fairness": {}}"#;
 
 fn read(json: &[u8]) -> Result<(Policy, Walk), Mistakes> {
     let tree = Node::parse(json).map_err(|mistake| Mistakes(vec![mistake]))?;
@@ -50,8 +52,8 @@ fn policy(from: &mut Reader) -> Policy {
     let classes = classes::classes(from);
     pools::agree(from, &pools, &classes);
     from.reserved("policies", &Node::Object(Vec::new()), Kind::Object);
-    from.reserved("endpoints", &Node::List(Vec::new()), Kind::List);
-    from.read("unlisted_posts", (), choice(&[("pass", Some(())), ("reject", None)]));
+    let endpoints = endpoints::endpoints(from, backend);
+    let reject_unlisted = from.read("unlisted_posts", false, choice(&[("pass", false), ("reject", true)]));
     from.reserved("bypass", &Node::Null, Kind::Object);
     let fairness = fairness::fairness(from);
     from.read("enforce_percent", 100, |node| match whole(0..=100)(node)? {
@@ -64,15 +66,5 @@ fn policy(from: &mut Reader) -> Policy {
     });
     let domain = from.read("domain", "default".to_owned(), name);
     let response_headers = from.read("response_headers", true, flag);
-    Policy { backend, limits, pools, fairness, classes, domain, response_headers }
+    Policy { backend, limits, pools, fairness, endpoints, reject_unlisted, classes, domain, response_headers }
 }
-
-/// The backends by name; `None` = known, but its dialects come with a later version.
-const BACKENDS: [(&str, Option<Backend>); 6] = [
-    ("vllm", Some(Backend::Vllm)),
-    ("sglang", None),
-    ("tgi", None),
-    ("llamacpp", None),
-    ("ollama", None),
-    ("openai", None),
-];

@@ -74,24 +74,15 @@ pub(super) fn span(node: &Node) -> Result<Duration, Wrong> {
     }
 }
 
-/// One of some words; a word without a value is one whose feature comes with a later version.
-pub(super) fn choice<T: Copy>(words: &[(&str, Option<T>)]) -> impl Fn(&Node) -> Result<T, Wrong> {
+/// One of some words.
+pub(super) fn choice<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Node) -> Result<T, Wrong> {
     move |node| {
-        let working: Vec<_> = words
-            .iter()
-            .filter(|(_, value)| value.is_some())
-            .map(|(word, _)| format!("\"{word}\""))
-            .collect();
         let all: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
         let text = text_of(node, &all.join(" or "))?;
-        match words.iter().find(|(word, _)| *word == text) {
-            Some((_, Some(value))) => Ok(*value),
-            Some((word, None)) => Err(not_yet(&format!("\"{word}\""), &working.join(" or "))),
-            None => Err(Wrong::new(
-                format!("\"{}\" is unknown", shown(text)),
-                format!("allowed is {}", all.join(" or ")),
-            )),
-        }
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        found.ok_or_else(|| {
+            Wrong::new(format!("\"{}\" is unknown", shown(text)), format!("allowed is {}", all.join(" or ")))
+        })
     }
 }
 

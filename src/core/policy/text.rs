@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::{Backend, Class, Fairness, Limits, OverMaxTokens, Policy, Pool, Queue};
+use super::{Class, Fairness, Limits, OverMaxTokens, Policy, Pool, Queue};
 
 /// One line for the log: what is in force.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Limits { body_bytes, buffered_bytes, body_timeout, max_tokens, default_max_tokens, .. } =
             self.limits;
-        write!(f, "domain {}, backend {}", self.domain, self.backend)?;
+        write!(f, "domain {}, backend {}", self.domain, self.backend.name())?;
         if !self.pools.is_empty() {
             write!(f, ", pools {}", List(&self.pools))?;
         }
@@ -68,14 +68,6 @@ impl fmt::Display for Fairness {
             Fairness::User => f.write_str("body:user"),
             Fairness::Model => f.write_str("body:model"),
         }
-    }
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Backend::Vllm => "vllm",
-        })
     }
 }
 
