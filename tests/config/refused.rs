@@ -43,8 +43,8 @@ fn each_mistake_in_its_words() {
             "limits.max_tokens: 1e23 is out of range; allowed is a whole number from 1 to 4294967295",
         ),
         (
-            r#"{"limits":{"body_bytes":268435457}}"#,
-            "limits.body_bytes: 268435457 is out of range; allowed is a whole number from 1 to 268435456",
+            r#"{"limits":{"body_bytes":67108865}}"#,
+            "limits.body_bytes: 67108865 is out of range; allowed is a whole number from 1 to 67108864",
         ),
         (
             r#"{"limits":{"buffered_bytes":1e12}}"#,

@@ -15,8 +15,9 @@ pub(super) const MOST_TOKENS: u64 = u32::MAX as u64;
 pub(super) const MOST: u32 = 1_000_000;
 
 /// Largest body. It is copied into the worker's VM once and, where it is edited, a second time; V8 gives a VM 1 GiB,
-/// never gives any of it back, and fails the whole VM beyond it.
-const MOST_BODY: u64 = 256 << 20;
+/// never gives any of it back, and fails the whole VM beyond it. And it is read in one go: a worker that did so for
+/// longer than its lease would be taken for dead by the others.
+const MOST_BODY: u64 = 64 << 20;
 
 /// Most bytes of bodies waiting. They wait in Envoy's own buffers, not in a VM, so that the process' memory is the
 /// limit; beyond this a slip of the unit is likelier than the wish.

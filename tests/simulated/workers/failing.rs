@@ -3,7 +3,7 @@
 use super::{CREWS, GAUGES, INFLIGHT, LEASE, PICKUP, QUEUED, TICK, arrived_in_order, millis, policy};
 use crate::harness::world::NativeWorld;
 use crate::stories::words::{ok, short, short_named};
-use crate::stories::{Sent, World};
+use crate::stories::{Body, Request, Sent, World};
 
 #[test]
 fn a_lost_vm_gives_its_slots_back_within_its_lease() {
@@ -119,5 +119,44 @@ fn who_is_taken_for_dead_and_comes_back_takes_no_slot_twice() {
     arrived_in_order(&mut world, &["first", "second", "late"]);
     world.answer(2, ok());
     assert_eq!(world.response(late).status, 200);
+    world.close();
+}
+
+#[test]
+fn a_stopped_process_lends_nothing_twice_when_it_goes_on() {
+    for workers in CREWS {
+        let mut world = NativeWorld::with_workers(workers, &policy(2, 100));
+        for worker in 0..2 {
+            world.send_on(worker, &short_named("runs"));
+            world.send_on(worker, &short_named("waits"));
+        }
+        (0..workers).for_each(|worker| world.hang(worker, true));
+        world.pass(LEASE + millis(1000));
+        (0..workers).for_each(|worker| world.hang(worker, false));
+        world.pass(millis(500));
+        assert_eq!(world.arrived(), 2, "{workers} workers");
+        world.answer(0, ok());
+        world.answer(1, ok());
+        assert_eq!(world.arrived(), 4, "{workers} workers");
+        world.close();
+    }
+}
+
+#[test]
+fn a_worker_that_reads_for_long_is_not_taken_for_dead() {
+    let mut world = NativeWorld::with_workers(2, &policy(1, 100));
+    world.send_on(0, &short_named("runs"));
+    world.send_on(1, &short_named("waits"));
+    // Its timer does not come, but bodies do, each of which takes it long.
+    let large = Request { body: Body::Whole(vec![b'['; 300_000]), ..short() };
+    world.hang(0, true);
+    for _ in 0..4 {
+        world.pass(LEASE - millis(500));
+        world.send_on(0, &large);
+    }
+    assert_eq!(world.arrived(), 1);
+    world.hang(0, false);
+    world.answer(0, ok());
+    assert_eq!(world.arrived(), 2);
     world.close();
 }
