@@ -127,7 +127,9 @@ fn a_stopped_process_lends_nothing_twice_when_it_goes_on() {
     for workers in CREWS {
         let mut world = NativeWorld::with_workers(workers, &policy(2, 100));
         for name in ["runs", "waits"] {
-            (0..2).for_each(|worker| drop(world.send_on(worker, &short_named(name))));
+            for worker in 0..2 {
+                world.send_on(worker, &short_named(name));
+            }
         }
         (0..workers).for_each(|worker| world.hang(worker, true));
         world.pass(LEASE + millis(1000));
