@@ -25,7 +25,7 @@ use sluice::core::policy::Policy;
 use world::{Fault, Seen, World};
 
 /// Arrivals a run; each makes about four events.
-const ARRIVALS: usize = 25_000;
+const ARRIVALS: usize = 40_000;
 const SEEDS: u64 = 8;
 
 fn seeds() -> Vec<u64> {

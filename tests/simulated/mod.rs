@@ -1,6 +1,7 @@
 //! What only a simulated Envoy can show: settings that break the filter, ends that are hard to bring about, and how
 //! deep its actions nest.
 
+mod advice;
 mod bursts;
 mod chaos;
 mod configuration;
