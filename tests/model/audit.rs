@@ -18,6 +18,8 @@ pub struct Audit {
     /// The limits that every record is under, by the moment at which the configuration was read.
     by_generation: BTreeMap<u64, Rc<HashMap<String, Limits>>>,
     pub keys: bool,
+    /// Whether any configuration has token budgets: a slot may have been handed out under the one before.
+    budgets: bool,
     /// The records as last written.
     pub records: BTreeMap<Rc<str>, Record>,
     /// The record that a refused request was judged by; others may have written since.
@@ -33,6 +35,10 @@ impl Audit {
             calm,
             by_generation: BTreeMap::new(),
             keys: policies.iter().any(|policy| policy.fairness.is_some()),
+            budgets: policies.iter().any(|policy| {
+                policy.pools.iter().any(|pool| pool.concurrency_tokens.is_some())
+                    || policy.classes.iter().any(|class| class.concurrency_tokens.is_some())
+            }),
             records: BTreeMap::new(),
             judged_by: Record::default(),
             idle: HashMap::new(),
@@ -296,7 +302,7 @@ fn first_in_first_out(
         let at = world.nodes[node].requests[ticket];
         let life = &world.lives[at];
         let class = limits.classes.get(limits.place(life.class));
-        let budget = limits.tokens.is_some() || class.is_some_and(|class| class.tokens.is_some());
+        let budget = world.audit.budgets;
         let part = &world.nodes[node].parts[&life.class];
         for older in part.parked.iter().copied().take_while(|other| *other < at) {
             let other = &world.lives[older];
