@@ -3,7 +3,7 @@
 use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Field, Holds, Rule, Shape, copies, field, inside, limit, media, text, wish};
+use super::shape::{Field, Holds, Rule, Shape, copies, field, inside, label, limit, media, text, wish};
 use crate::core::refusal::Family;
 
 const NOT_OPENAI: Backends = Backends::ALL.but(Backend::OpenAi);
@@ -70,6 +70,8 @@ const fn fields(messages: Field) -> [Field; 30] {
 /// One message, or a list of such.
 pub static MESSAGE: Shape = Shape::of(&[
     inside("content", &PART),
+    label("role"),
+    label("name"),
     text("reasoning"),
     text("reasoning_content"),
     text("refusal"),
@@ -106,7 +108,7 @@ pub static PART: Shape = Shape::of(&[
 
 static CALL: Shape = Shape::of(&[inside("function", &FUNCTION)]);
 
-static FUNCTION: Shape = Shape::of(&[text("arguments")]);
+static FUNCTION: Shape = Shape::of(&[label("name"), text("arguments")]);
 
 #[cfg(test)]
 mod tests {
@@ -188,6 +190,25 @@ mod tests {
                 text_and_media(text, 0),
                 "{messages}"
             );
+        }
+    }
+
+    #[test]
+    fn roles_and_names_are_no_place_to_hide_a_prompt_in() {
+        let name = "r".repeat(64);
+        let long = "r".repeat(65);
+        for (body, text) in [
+            (
+                format!(r#"{{"messages":[{{"role":"{name}","name":"{name}","content":"a"}}]}}"#),
+                "a".to_owned(),
+            ),
+            (format!(r#"{{"messages":[{{"role":"{long}","content":"a"}}]}}"#), format!("{long}a")),
+            (
+                format!(r#"{{"messages":[{{"tool_calls":[{{"function":{{"name":"{long}"}}}}]}}]}}"#),
+                long.clone(),
+            ),
+        ] {
+            assert_eq!(prompt(&body), text_and_media(&text, 0), "{body}");
         }
     }
 }

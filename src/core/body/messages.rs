@@ -3,7 +3,7 @@
 use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Holds, Rule, Shape, field, inside, limit, media, perhaps, text};
+use super::shape::{Holds, Rule, Shape, field, inside, label, limit, media, perhaps, text};
 use crate::core::refusal::Family;
 
 /// `/messages`.
@@ -28,7 +28,7 @@ static ROOT: Shape = Shape::of(&[
 ])
 .holding(Holds::Here(&Inject::named("max_tokens")));
 
-static MESSAGE: Shape = Shape::of(&[inside("content", &BLOCK)]);
+static MESSAGE: Shape = Shape::of(&[inside("content", &BLOCK), label("role")]);
 
 static THINKING: Shape = Shape::of(&[field("budget_tokens", Rule::Budget("thinking.budget_tokens"))]);
 

@@ -3,7 +3,7 @@
 use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Holds, Rule, Settings, Shape, Sway, field, inside, text};
+use super::shape::{Holds, Rule, Settings, Shape, Sway, field, inside, label, text};
 use crate::core::refusal::Family;
 
 /// `/api/generate` and `/api/chat`, read as Ollama reads them whatever else is behind. Where TGI is behind a prefix
@@ -42,6 +42,8 @@ static OPTIONS: Shape =
     Shape::settings(&LIMIT, &[field("num_predict", Rule::Limit("options.num_predict", Sway::Set))]);
 
 static MESSAGE: Shape = Shape::of(&[
+    label("role"),
+    label("name"),
     text("content"),
     text("thinking"),
     field("images", Rule::Medias),
@@ -50,7 +52,7 @@ static MESSAGE: Shape = Shape::of(&[
 
 static CALL: Shape = Shape::of(&[inside("function", &FUNCTION)]);
 
-static FUNCTION: Shape = Shape::of(&[text("arguments")]);
+static FUNCTION: Shape = Shape::of(&[label("name"), text("arguments")]);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use super::backend::{Backend, Backends};
 use super::chat::{MESSAGE, PART};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Holds, Rule, Shape, field, inside, limit, media, perhaps, text};
+use super::shape::{Holds, Rule, Shape, field, inside, label, limit, media, perhaps, text};
 use crate::core::refusal::Family;
 
 /// `/responses`.
@@ -38,6 +38,8 @@ static ROOT: Shape = Shape::of(&[
 
 /// An item of any type: a message, a tool's call or output, reasoning. Known by its members, as parts are.
 static ITEM: Shape = Shape::of(&[
+    label("role"),
+    label("name"),
     inside("content", &PART),
     inside("summary", &PART),
     inside("output", &PART),

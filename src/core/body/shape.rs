@@ -45,6 +45,9 @@ pub struct Field {
 pub enum Rule {
     /// Text of the prompt: a string's own, nothing for `null`, of all else the compact JSON.
     Text,
+    /// A role or a name: no text of the prompt as long as it is no longer than such words are, since templates and
+    /// backends frame messages in words of their own; all of it beyond that, since the model would read it.
+    Label,
     /// One image, sound, video or file, unless it is `null`; whatever it holds is not text.
     Media,
     /// The same, or an array of such.
@@ -204,6 +207,11 @@ pub const fn field(key: &'static str, rule: Rule) -> Field {
 /// Members that hold text.
 pub const fn text(key: &'static str) -> Field {
     field(key, Rule::Text)
+}
+
+/// Members that hold a role or a name.
+pub const fn label(key: &'static str) -> Field {
+    field(key, Rule::Label)
 }
 
 /// Members that hold media.

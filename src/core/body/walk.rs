@@ -8,6 +8,9 @@ use super::scan::{Scanner, bad};
 use super::shape::{Rule, Shape};
 use super::{Amount, BadBody, Limit};
 
+/// The longest role or name, in characters, as OpenAI bounds them.
+const LABEL: u64 = 64;
+
 /// A body being read, and what has been found in it so far.
 pub struct Walk<'a> {
     pub(super) scanner: Scanner<'a>,
@@ -144,6 +147,13 @@ impl<'a> Walk<'a> {
     fn read(&mut self, key: &'static str, rule: &'static Rule) -> Result<(), BadBody> {
         match *rule {
             Rule::Text => return self.text(self.depth()),
+            Rule::Label => {
+                let before = self.prompt;
+                self.text(self.depth())?;
+                if self.prompt.chars - before.chars <= LABEL {
+                    self.prompt = before;
+                }
+            }
             Rule::Media => return self.media(),
             Rule::Medias => return self.medias(),
             Rule::Data => return self.data(),
