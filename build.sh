@@ -54,7 +54,7 @@ cmd_run() {
   rig run "$@"
 }
 
-#: demo: send the same mixed traffic without and with the filter and compare, in two minutes (--seed)
+#: demo: send the same mixed traffic without and with the filter and compare, in a minute and a half (--seed)
 cmd_demo() {
   cmd_wasm
   cmd_envoy
