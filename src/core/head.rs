@@ -10,7 +10,7 @@ pub const OURS: &[u8] = b"x-sluice-";
 /// A request's headers as far as they decide anything.
 #[derive(Debug, Default)]
 pub struct Head<'p> {
-    /// Whether the method is POST.
+    /// Whether the method is POST, or PUT, which SGLang takes as well.
     pub post: bool,
     /// Whether the stream asks for another protocol: an upgrade other than `h2c`, or an extended CONNECT.
     pub upgrade: bool,
@@ -55,7 +55,7 @@ impl<'p> Head<'p> {
         }
         match name {
             b":method" => {
-                self.post = value == b"POST";
+                self.post = matches!(value, b"POST" | b"PUT");
                 self.connect = value == b"CONNECT";
             }
             b":path" => self.path = value.to_vec(),

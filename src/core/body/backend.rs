@@ -42,12 +42,14 @@ impl Backend {
 
     /// What an output limit comes to that may be below 1; `None` where it may not stand, since it would be dropped.
     ///
-    /// `settings` tells that it stands among the server's own sampling settings, not under a name of OpenAI's.
-    /// vLLM, TGI and OpenAI refuse such limits themselves, or stop at once: there they stay.
-    pub(super) fn low(self, amount: Amount, settings: bool) -> Option<Amount> {
+    /// `quoted` tells that it is written as a string, `settings` that it stands among the server's own sampling
+    /// settings, not under a name of OpenAI's. vLLM, TGI and OpenAI refuse such limits themselves, or stop at once: there they stay.
+    pub(super) fn low(self, amount: Amount, quoted: bool, settings: bool) -> Option<Amount> {
         match (self, amount) {
             // -1 is without end, -2 as far as the context goes; zero reads the prompt and stops.
             (Backend::LlamaCpp, Amount::Negative) => Some(Amount::Count(u64::MAX)),
+            // A string is nothing to it, and nothing is without end.
+            (Backend::LlamaCpp, Amount::Zero) if quoted => Some(Amount::Count(u64::MAX)),
             // Without end but for ten times the context. Its runner only looks at limits over zero.
             (Backend::Ollama, Amount::Zero | Amount::Negative) => Some(Amount::Count(u64::MAX)),
             // `max_completion_tokens or max_tokens`: zero is as good as nothing there.

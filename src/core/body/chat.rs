@@ -18,6 +18,12 @@ pub static STRICT_CHAT: Dialect = Dialect {
     ..Dialect::new("chat", &["/chat/completions"], Family::OpenAi, &STRICT_ROOT)
 };
 
+/// The same by llama.cpp at Ollama's path.
+pub static LLAMACPP_CHAT: Dialect = Dialect {
+    on: Backends::only(Backend::LlamaCpp),
+    ..Dialect::new("llamacpp_chat", &["/api/chat"], Family::OpenAi, &ROOT)
+};
+
 /// vLLM's `/chat/completions/batch`: `messages` is a list of conversations.
 pub static CHAT_BATCH: Dialect =
     Dialect::new("chat_batch", &["/chat/completions/batch"], Family::OpenAi, &BATCH_ROOT);

@@ -35,6 +35,7 @@ pub struct Dialect {
 pub static ALL: &[&Dialect] = &[
     &chat::CHAT,
     &chat::STRICT_CHAT,
+    &chat::LLAMACPP_CHAT,
     &chat::CHAT_BATCH,
     &completions::COMPLETIONS,
     &responses::RESPONSES,
@@ -241,7 +242,7 @@ mod tests {
             ("/messages", [Some("messages"); 6]),
             (
                 "/api/chat",
-                [Some("ollama"), Some("ollama"), None, Some("ollama"), Some("ollama"), Some("ollama")],
+                [Some("ollama"), Some("ollama"), None, Some("llamacpp_chat"), Some("ollama"), Some("ollama")],
             ),
             ("/inference/v1/generate", [Some("vllm"), None, None, Some("vllm"), Some("vllm"), Some("vllm")]),
         ] {

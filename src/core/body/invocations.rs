@@ -11,7 +11,13 @@ use crate::core::refusal::Family;
 /// With none of these members it is read as a completion, which may go by embeddings alone.
 pub static INVOCATIONS: Dialect = Dialect {
     on: Backends::ALL.but(Backend::Tgi),
-    choices: &[("messages", &CHAT), ("prompt", &COMPLETIONS), ("input", &RESPONSES), ("inputs", &TGI)],
+    choices: &[
+        ("messages", &CHAT),
+        ("prompt", &COMPLETIONS),
+        ("prompt_embeds", &COMPLETIONS),
+        ("input", &RESPONSES),
+        ("inputs", &TGI),
+    ],
     ..Dialect::new("invocations", &["/invocations"], Family::OpenAi, COMPLETIONS.root)
 };
 

@@ -63,7 +63,7 @@ impl Walk<'_> {
         }
         let limit = self.limit(name)?;
         let settings = self.open.last().is_some_and(|frame| frame.shape.settings);
-        let low = self.backend.low(limit.amount, settings).ok_or_else(|| BadBody {
+        let low = self.backend.low(limit.amount, limit.quoted, settings).ok_or_else(|| BadBody {
             at: limit.span.start,
             param: Some(name.to_owned()),
             message: format!("{name} must be 1 or more; less would be no limit to the server"),
@@ -215,11 +215,15 @@ mod tests {
                 ("0", amount("0"), Amount::Zero),
                 ("-1", amount("-1"), Amount::Negative),
                 ("\"-1\"", amount("\"-1\""), Amount::Negative),
+                ("\"0.0\"", amount("\"0.0\""), Amount::Zero),
             ] {
                 match (backend, plain) {
                     (Backend::Sglang, _) => assert!(amount.is_err(), "{name} {value}"),
                     (Backend::Ollama, _) | (Backend::LlamaCpp, Amount::Negative) => {
                         assert_eq!(amount, endless, "{name} {value}");
+                    }
+                    (Backend::LlamaCpp, _) if value.starts_with('"') => {
+                        assert_eq!(amount, endless, "{name} {value}")
                     }
                     _ => assert_eq!(amount, Ok(plain), "{name} {value}"),
                 }

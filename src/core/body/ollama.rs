@@ -7,9 +7,12 @@ use super::shape::{Holds, Rule, Settings, Shape, Sway, field, inside, label, tex
 use crate::core::refusal::Family;
 
 /// `/api/generate` and `/api/chat`, read as Ollama reads them whatever else is behind. Where TGI is behind a prefix
-/// `/api`, its own `/generate` is meant.
-pub static OLLAMA: Dialect =
-    Dialect { on: Backends::ALL.but(Backend::Tgi).but(Backend::Sglang), by: Some(Backend::Ollama), ..BOTH };
+/// `/api`, its own `/generate` is meant; llama.cpp serves OpenAI's chat there.
+pub static OLLAMA: Dialect = Dialect {
+    on: Backends::ALL.but(Backend::Tgi).but(Backend::Sglang).but(Backend::LlamaCpp),
+    by: Some(Backend::Ollama),
+    ..BOTH
+};
 
 /// The same served by SGLang, which does not fold keys.
 pub static SGLANG_OLLAMA: Dialect = Dialect { on: Backends::only(Backend::Sglang), ..BOTH };

@@ -4,7 +4,7 @@ use super::backend::{Backend, Backends};
 use super::chat::{MESSAGE, PART};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Holds, Rule, Shape, field, inside, label, limit, media, perhaps, text};
+use super::shape::{Holds, Rule, Shape, copies, field, inside, label, limit, media, perhaps, text};
 use crate::core::refusal::Family;
 
 /// `/responses`.
@@ -33,6 +33,10 @@ static ROOT: Shape = Shape::of(&[
     perhaps("max_tokens").on(LLAMACPP),
     perhaps("max_completion_tokens").on(LLAMACPP),
     perhaps("n_predict").on(LLAMACPP),
+    copies("n").on(LLAMACPP),
+    copies("n_cmpl").on(LLAMACPP),
+    text("grammar").on(LLAMACPP),
+    text("json_schema").on(LLAMACPP),
 ])
 .holding(Holds::Here(&Inject::named("max_output_tokens")));
 
