@@ -1,5 +1,6 @@
-//! One worker's share of the filter: its engine, the streams it holds, its timer and its wake-ups, and its dealings
-//! with the other workers.
+//! One worker's share of the filter: its engine, the streams it holds, its timer and its wake-ups.
+
+mod shared;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::core::admission::{Demand, Leaving, PoolId, Request, Writer};
+use crate::core::admission::{Demand, Leaving, Request, Writer};
 use crate::core::engine::Engine;
 use crate::core::policy::Policy;
 use crate::core::refusal::Refusal;
@@ -20,8 +21,6 @@ pub const ACTIONS: usize = 32;
 /// The timer while somebody waits, and otherwise.
 const BUSY_TICK: Duration = Duration::from_millis(10);
 const IDLE_TICK: Duration = Duration::from_millis(250);
-/// Each failed try to write a record means that another worker has written it; so many in a row do not happen.
-const TRIES: usize = 1000;
 
 /// Whether Envoy holds a request's headers until its body has been read, as the filter needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,16 +184,6 @@ impl<H: Host> Worker<H> {
         }
     }
 
-    /// Long work has been done: others have to hear of this worker before they take it for dead.
-    pub fn was_busy(&self) {
-        let now = self.host.now();
-        let unheard = self.engine.borrow().admission.unheard(now);
-        for pool in unheard {
-            self.settle(now, pool, None, true);
-        }
-        self.share_buffered(now);
-    }
-
     /// Time has to be watched closely.
     fn watch(&self) {
         if !self.busy.replace(true) {
@@ -246,78 +235,6 @@ impl<H: Host> Worker<H> {
         };
         if more {
             self.wake_self();
-        }
-    }
-
-    /// Settles the pools whose truth has `changed` here, and looks at the others where somebody waits.
-    fn settle_all(&self, now: Time, mut changed: std::collections::BTreeSet<PoolId>) {
-        changed.extend(self.engine.borrow_mut().admission.end_lingering(now));
-        for pool in &changed {
-            self.settle(now, *pool, None, true);
-        }
-        let unsettled = self.engine.borrow().admission.unsettled(now);
-        for pool in unsettled.into_iter().filter(|pool| !changed.contains(pool)) {
-            self.settle(now, pool, None, false);
-        }
-    }
-
-    /// Settles one pool with the other workers: whether the request that arrives may go on, `None` where it finds no
-    /// place. `changed` tells that this worker's truth has changed.
-    fn settle(&self, now: Time, pool: PoolId, arriving: Option<Ticket>, changed: bool) -> Option<bool> {
-        let writer = self.writer.get()?;
-        let key = self.engine.borrow().admission.record_key(pool)?;
-        for _ in 0..TRIES {
-            let (found, version) = self.host.read_shared(&key).unzip();
-            let mut settlement =
-                self.engine.borrow_mut().admission.propose(now, writer, pool, found.as_deref(), arriving);
-            let due = settlement.is_due(changed);
-            if due && !self.host.write_shared(&key, settlement.record(), version) {
-                continue;
-            }
-            if due {
-                for queue in &settlement.wake {
-                    self.host.wake(*queue);
-                }
-            }
-            let admitted = self.engine.borrow_mut().admission.commit(now, settlement, due);
-            return due.then_some(admitted);
-        }
-        None
-    }
-
-    /// Tells the others how many bytes of bodies this worker holds, where that has changed by much.
-    fn share_buffered(&self, now: Time) {
-        let Some(writer) = self.writer.get().filter(|_| self.engine.borrow().intake.buffered.is_due(now))
-        else {
-            return;
-        };
-        let key = self.engine.borrow().buffered_key();
-        for _ in 0..TRIES {
-            let (found, version) = self.host.read_shared(&key).unzip();
-            let found = found.unwrap_or_default();
-            let (record, others) = self.engine.borrow().intake.buffered.propose(now, writer.uid, &found);
-            if self.host.write_shared(&key, &record, version) {
-                self.engine.borrow_mut().intake.buffered.commit(now, others);
-                return;
-            }
-        }
-    }
-
-    /// Shows the state of all workers. Done where no request ever comes, since that VM does not fail over one.
-    fn observe(&self, now: Time) {
-        let pools = self.engine.borrow().admission.pools();
-        for pool in pools {
-            let Some(key) = self.engine.borrow().admission.record_key(pool) else { continue };
-            let (found, version) = self.host.read_shared(&key).unzip();
-            // Newer limits hold from now on, not from the first request under them on. Where somebody else writes
-            // first, there is a next time.
-            if let Some(record) = self.engine.borrow().admission.announce(pool, found.as_deref()) {
-                self.host.write_shared(&key, &record, version);
-            }
-            let observed = self.engine.borrow().admission.observe(now, pool, found.as_deref());
-            for (class, demand, limit) in observed {
-                self.host.show(class, &demand, limit);
-            }
         }
     }
 
