@@ -225,8 +225,18 @@ impl Twin {
         }
     }
 
+    /// A role or a name counts where it is longer than such words are.
+    fn label(&mut self, value: &Value) {
+        let before = self.text.len();
+        self.text(value);
+        if self.text[before..].chars().count() <= 64 {
+            self.text.truncate(before);
+        }
+    }
+
     fn message(&mut self, key: &str, value: &Value) {
         match key {
+            "role" | "name" => self.label(value),
             "content" => self.inside(value, &Twin::part),
             "reasoning" | "reasoning_content" | "refusal" | "thinking" => self.text(value),
             "tool_calls" => self.inside(value, &Twin::call),
@@ -251,8 +261,10 @@ impl Twin {
     }
 
     fn function(&mut self, key: &str, value: &Value) {
-        if key == "arguments" {
-            self.text(value);
+        match key {
+            "arguments" => self.text(value),
+            "name" => self.label(value),
+            _ => {}
         }
     }
 
