@@ -1,5 +1,6 @@
 //! Test ground of Sluice: launches Envoy, simulates a model server, sends load.
 
+pub mod advise;
 pub mod bench;
 pub mod demo;
 pub mod envoy;

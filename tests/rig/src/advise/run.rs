@@ -1,0 +1,247 @@
+//! One run in virtual time: clients, the filter or none, the server, and the moments at which they act.
+
+use super::ask::Ask;
+use super::filter::Filter;
+use super::host::Effect;
+use super::server::{Made, Server};
+use crate::load::client::PATIENCE;
+use crate::load::outcome::{Failure, Outcome, Served};
+use crate::model::cost::Cost;
+use crate::report::summary::Summary;
+use sluice::core::policy::Policy;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// What stands before the server, and how far apart things are.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The server.
+    pub server: Cost,
+    /// The filter's policy; `None` = Envoy without the filter.
+    pub policy: Option<&'a Policy>,
+    /// Envoy's workers.
+    pub workers: u32,
+    /// What a message takes from the client to Envoy, from there to the server, and back in the same way.
+    pub hop: Duration,
+}
+
+/// What a wake-up of another callback of a worker takes: 40 to 150 us were measured on Envoy 1.40.
+const WAKE: Duration = Duration::from_micros(100);
+
+/// Sends all requests, each at its moment whatever the answers do, and waits for every end. A client waits for
+/// [`PATIENCE`] and comes back no more, as in `rig demo`.
+pub fn run(asks: &[Ask], setting: &Setting) -> Vec<Outcome> {
+    simulate(asks, setting).0
+}
+
+/// The same, summed up.
+pub fn sum_up(asks: &[Ask], setting: &Setting) -> Summary {
+    let (outcomes, line_peak) = simulate(asks, setting);
+    Summary::of(&outcomes, line_peak as u64)
+}
+
+fn simulate(asks: &[Ask], setting: &Setting) -> (Vec<Outcome>, usize) {
+    let mut run = Run {
+        now: Duration::ZERO,
+        hop: setting.hop,
+        asks,
+        fates: asks.iter().map(|ask| Fate { output: ask.output_tokens, first: None, end: None }).collect(),
+        open: asks.len(),
+        filter: setting.policy.map(|policy| Filter::new(policy, setting.workers)),
+        epochs: vec![0; setting.workers as usize],
+        server: Server::new(setting.server),
+        events: BinaryHeap::new(),
+        sequence: 0,
+    };
+    for (id, ask) in asks.iter().enumerate() {
+        run.after(ask.at + setting.hop, Event::Received(id as u32));
+    }
+    run.carry_out();
+    while run.open > 0 && run.next() {}
+    let outcomes = asks.iter().zip(run.fates).map(|(ask, fate)| outcome(ask, fate)).collect();
+    (outcomes, run.server.line_peak)
+}
+
+struct Run<'a> {
+    now: Duration,
+    hop: Duration,
+    asks: &'a [Ask],
+    fates: Vec<Fate>,
+    /// How many have no end yet.
+    open: usize,
+    filter: Option<Filter>,
+    /// How often each worker's timer was set: what an earlier setting scheduled is void.
+    epochs: Vec<u64>,
+    server: Server,
+    events: BinaryHeap<Reverse<(Duration, u64, Event)>>,
+    sequence: u64,
+}
+
+/// What becomes of a request.
+struct Fate {
+    /// The length of its answer, in tokens.
+    output: u32,
+    first: Option<Duration>,
+    end: Option<(Duration, Result<(), Failure>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// Envoy has a whole request.
+    Received(u32),
+    /// The server has it.
+    Reached(u32),
+    /// Envoy has the first token of an answer.
+    Began(u32),
+    /// Envoy has the last one.
+    Ended(u32),
+    /// A client waits no longer.
+    GaveUp(u32),
+    Tick {
+        worker: u32,
+        epoch: u64,
+        period: Duration,
+    },
+    Wake(u32),
+}
+
+impl Run<'_> {
+    /// Lets the next thing happen; false where there is none.
+    fn next(&mut self) -> bool {
+        let event = self.events.peek().map(|Reverse((at, ..))| *at);
+        match (event, self.server.edge()) {
+            (Some(at), Some(edge)) if edge < at => self.step(edge),
+            (None, Some(edge)) => self.step(edge),
+            (Some(_), _) => {
+                let Some(Reverse((at, _, event))) = self.events.pop() else { return false };
+                self.now = at;
+                self.handle(event);
+                self.carry_out();
+            }
+            (None, None) => return false,
+        }
+        true
+    }
+
+    fn step(&mut self, edge: Duration) {
+        self.now = edge;
+        let (mut made, hop) = (Vec::new(), self.hop);
+        self.server.step(|what| made.push(what));
+        for what in made {
+            let (Made::First(id) | Made::Last(id)) = what;
+            let fate = &mut self.fates[id as usize];
+            fate.first.get_or_insert(edge + hop * 2);
+            self.after(edge + hop, if what == Made::First(id) { Event::Began(id) } else { Event::Ended(id) });
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = self.now;
+        match event {
+            Event::Received(id) => {
+                self.after(self.asks[id as usize].at + PATIENCE, Event::GaveUp(id));
+                match &mut self.filter {
+                    Some(filter) => filter.receive(now, id, &self.asks[id as usize]),
+                    None => self.after(now + self.hop, Event::Reached(id)),
+                }
+            }
+            Event::Reached(id) if self.is_open(id) => {
+                let output = self.fates[id as usize].output;
+                self.server.push(now, id, self.asks[id as usize].prompt_tokens, output);
+            }
+            Event::Began(id) if self.is_open(id) => {
+                if let Some(filter) = &mut self.filter {
+                    filter.answer_begins(now, id);
+                }
+            }
+            Event::Ended(id) if self.is_open(id) => {
+                if let Some(filter) = &mut self.filter {
+                    filter.answer_ends(now, id);
+                }
+                self.end(id, now + self.hop, Ok(()));
+            }
+            Event::GaveUp(id) if self.is_open(id) => {
+                if let Some(filter) = &mut self.filter {
+                    filter.end(now, id);
+                }
+                self.server.drop(id);
+                self.end(id, now, Err(Failure::TimedOut));
+            }
+            Event::Tick { worker, epoch, period } if self.epochs[worker as usize] == epoch => {
+                if let Some(filter) = &self.filter {
+                    filter.tick(now, worker);
+                }
+                self.after(now + period, Event::Tick { worker, epoch, period });
+            }
+            Event::Wake(worker) => {
+                if let Some(filter) = &self.filter {
+                    filter.wake(now, worker);
+                }
+            }
+            // Of a request that is over, or of a timer that was set anew.
+            Event::Reached(_) | Event::Began(_) | Event::Ended(_) | Event::GaveUp(_) | Event::Tick { .. } => {
+            }
+        }
+    }
+
+    /// Does what the filter has decided.
+    fn carry_out(&mut self) {
+        loop {
+            let effects = self.filter.as_ref().map(Filter::effects).unwrap_or_default();
+            if effects.is_empty() {
+                return;
+            }
+            effects.into_iter().for_each(|effect| self.carry_out_one(effect));
+        }
+    }
+
+    fn carry_out_one(&mut self, effect: Effect) {
+        match effect {
+            Effect::Bounds(id, most) => {
+                let output = &mut self.fates[id.0 as usize].output;
+                *output = u32::try_from(most).map_or(*output, |most| most.min(*output));
+            }
+            Effect::Resumes(id) => self.after(self.now + self.hop, Event::Reached(id.0)),
+            Effect::Refuses(id, status, reason) => {
+                if let Some(filter) = &mut self.filter {
+                    filter.end(self.now, id.0);
+                }
+                self.end(id.0, self.now + self.hop, Err(Failure::Status(status, reason.to_owned())));
+            }
+            Effect::Wakes(worker) => self.after(self.now + WAKE, Event::Wake(worker)),
+            Effect::TicksEvery(worker, period) => {
+                self.epochs[worker as usize] += 1;
+                let epoch = self.epochs[worker as usize];
+                self.after(self.now + period, Event::Tick { worker, epoch, period });
+            }
+        }
+    }
+
+    fn after(&mut self, at: Duration, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((at, self.sequence, event)));
+    }
+
+    fn is_open(&self, id: u32) -> bool {
+        self.fates[id as usize].end.is_none()
+    }
+
+    fn end(&mut self, id: u32, at: Duration, how: Result<(), Failure>) {
+        if self.is_open(id) {
+            self.fates[id as usize].end = Some((at, how));
+            self.open -= 1;
+        }
+    }
+}
+
+fn outcome(ask: &Ask, fate: Fate) -> Outcome {
+    let (end, how) = fate.end.unwrap_or((ask.at + PATIENCE, Err(Failure::TimedOut)));
+    let result = how.map(|()| Served {
+        first_token: fate.first.unwrap_or(end).saturating_sub(ask.at),
+        tokens: fate.output,
+        tagged: None,
+        limit_action: None,
+    });
+    Outcome { class: ask.class, at: ask.at, late: Duration::ZERO, took: end.saturating_sub(ask.at), result }
+}
