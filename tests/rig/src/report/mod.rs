@@ -1,5 +1,9 @@
-//! From outcomes to a table and a verdict.
+//! From outcomes to pictures, tables and a verdict.
 
+pub mod axis;
+pub mod chart;
+mod draw;
+pub mod html;
 pub mod summary;
 pub mod table;
 pub mod target;

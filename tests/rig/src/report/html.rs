@@ -1,0 +1,204 @@
+//! A page: one HTML file that needs nothing beside it, to be opened anywhere and kept.
+
+use super::draw::{COLORS, GRID, INK};
+use anyhow::{Context, Result};
+use plotters::style::RGBColor;
+use std::fmt::{Display, Write as _};
+use std::fs;
+use std::path::Path;
+
+/// A page in the making; what is added stands in the order of adding. All text is escaped.
+#[derive(Clone, Debug)]
+pub struct Page {
+    title: String,
+    body: String,
+}
+
+impl Page {
+    /// An empty page.
+    pub fn new(title: impl Into<String>) -> Page {
+        Page { title: title.into(), body: String::new() }
+    }
+
+    /// A heading over what follows.
+    pub fn heading(self, text: &str) -> Page {
+        self.add(format_args!("<h2>{}</h2>", escaped(text)))
+    }
+
+    /// A paragraph.
+    pub fn text(self, text: &str) -> Page {
+        self.add(format_args!("<p>{}</p>", escaped(text)))
+    }
+
+    /// A picture, as [`Chart::svg`](super::chart::Chart::svg) makes it, with a line that says what to see in it.
+    pub fn picture(self, svg: &str, caption: &str) -> Page {
+        self.add(format_args!(
+            "<figure><div class=\"wide\">{svg}</div><figcaption>{}</figcaption></figure>",
+            escaped(caption)
+        ))
+    }
+
+    /// A table: columns' names, then rows. Cells that begin as numbers do are set to the right.
+    pub fn table<Cell: AsRef<str>>(
+        self,
+        head: impl IntoIterator<Item = impl AsRef<str>>,
+        rows: impl IntoIterator<Item = impl IntoIterator<Item = Cell>>,
+    ) -> Page {
+        let mut table = String::from("<div class=\"wide\"><table><thead><tr>");
+        for name in head {
+            table += &format!("<th>{}</th>", escaped(name.as_ref()));
+        }
+        table += "</tr></thead><tbody>\n";
+        for row in rows {
+            table += "<tr>";
+            for cell in row {
+                let cell = cell.as_ref();
+                let class = if is_number(cell) { " class=\"number\"" } else { "" };
+                table += &format!("<td{class}>{}</td>", escaped(cell));
+            }
+            table += "</tr>\n";
+        }
+        self.add(format_args!("{table}</tbody></table></div>"))
+    }
+
+    /// Commands, configurations, records: as they are, line by line.
+    pub fn code(self, text: &str) -> Page {
+        self.add(format_args!("<pre><code>{}</code></pre>", escaped(text)))
+    }
+
+    /// The whole file.
+    pub fn html(&self) -> String {
+        let title = escaped(&self.title);
+        let style = format!("{STYLE}{}", dark());
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{style}</style>\n\
+             </head>\n<body>\n<h1>{title}</h1>\n{}</body>\n</html>\n",
+            self.body
+        )
+    }
+
+    /// Writes the file, and the directories to it.
+    ///
+    /// # Errors
+    ///
+    /// With the path, when it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        directory
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(path, self.html()))
+            .with_context(|| format!("cannot write the page {}", path.display()))
+    }
+
+    fn add(mut self, part: impl Display) -> Page {
+        // Writing into a string does not fail.
+        let _ = writeln!(self.body, "{part}");
+        self
+    }
+}
+
+/// Wide things scroll by themselves, so that a narrow screen neither shrinks their text nor scrolls the page.
+const STYLE: &str = "
+:root { color-scheme: light dark; }
+body { max-width: 54rem; margin: 0 auto; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
+  color: #222222; background: #ffffff; }
+h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+figure { margin: 1.5rem 0; } figcaption { font-size: 0.95rem; opacity: 0.85; }
+.wide { overflow-x: auto; }
+svg { display: block; min-width: 40rem; width: 100%; height: auto; }
+svg text { paint-order: stroke; stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; }
+table { border-collapse: collapse; font-size: 0.95rem; }
+th, td { padding: 0.25rem 0.75rem; text-align: left; vertical-align: top; border-bottom: 1px solid #dddddd; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+pre { overflow-x: auto; padding: 0.75rem; background: #f4f4f4; font-size: 0.85rem; }
+";
+
+/// What a dark page draws with instead, in the order of ink, grid and series.
+const DARK: [&str; 9] =
+    ["#e4e4e4", "#3c3c3c", "#3ba3e0", "#f08030", "#20bd90", "#dd93bd", "#f0b030", "#7cc8f4", "#a0a0a0"];
+
+fn dark() -> String {
+    let mut style = String::from(
+        "@media (prefers-color-scheme: dark) {\nbody { color: #e4e4e4; background: #181818; }\nsvg text { stroke: #181818; }\n\
+         th, td { border-color: #3c3c3c; }\npre { background: #242424; }\n",
+    );
+    for (RGBColor(red, green, blue), dark) in [INK, GRID].into_iter().chain(COLORS).zip(DARK) {
+        let light = format!("#{red:02X}{green:02X}{blue:02X}");
+        for attribute in ["fill", "stroke"] {
+            style += &format!("svg [{attribute}=\"{light}\"] {{ {attribute}: {dark}; }}\n");
+        }
+    }
+    style + "}\n"
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn is_number(cell: &str) -> bool {
+    cell.trim_start_matches(['-', '+', '<', '>', '~']).starts_with(|first: char| first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::chart::Chart;
+
+    fn page() -> Page {
+        let svg = Chart::new("a chart").line("line", [(0.0, 1.0), (1.0, 2.0)]).svg().unwrap();
+        Page::new("Short & long")
+            .heading("a <heading>")
+            .text("some text")
+            .picture(&svg, "what to see")
+            .table(["class", "P99, s"], [["short", "0.47"], ["long", "9.1"]])
+            .code("rig load --url 'http://…' <in >out")
+    }
+
+    #[test]
+    fn all_that_was_added_is_there_and_escaped() {
+        let html = page().html();
+        for part in [
+            "<title>Short &amp; long</title>",
+            "<h2>a &lt;heading&gt;</h2>",
+            "<p>some text</p>",
+            "<svg ",
+            "what to see",
+            "<th>P99, s</th>",
+            "<td>short</td><td class=\"number\">0.47</td>",
+            "&lt;in &gt;out",
+        ] {
+            assert!(html.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_fetched_from_elsewhere() {
+        let html = page().html();
+        let address_of_the_format = "http://www.w3.org/2000/svg";
+        for fetching in ["src=", "href=", "url(", "@import"] {
+            assert!(!html.contains(fetching), "{fetching}");
+        }
+        assert!(!html.replace(address_of_the_format, "").contains("http://www"));
+    }
+
+    #[test]
+    fn every_color_of_a_chart_has_a_dark_twin() {
+        let style = dark();
+        let svg = Chart::new("x").line("a", [(0.0, 1.0), (1.0, 1.0)]).svg().unwrap();
+        for color in svg.split('#').skip(1).map(|rest| &rest[..6]) {
+            assert!(style.contains(color), "{color}");
+        }
+    }
+
+    #[test]
+    fn a_page_makes_its_directories_and_names_what_it_cannot_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/page.html");
+        page().write(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), page().html());
+        let error = page().write(&path.join("below-a-file.html")).unwrap_err();
+        assert!(format!("{error:#}").contains("below-a-file.html"), "{error:#}");
+    }
+}
