@@ -3,5 +3,7 @@
 pub mod client;
 pub mod drive;
 pub mod outcome;
+pub mod published;
 pub mod sse;
+pub mod trace;
 pub mod traffic;
