@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use rig::envoy::{Config, Envoy};
-use rig::model::cost::Preset;
 use rig::model::http::ModelServer;
+use rig::sim::preset::Preset;
 
 /// Stands for any text within a line.
 const ANYTHING: &str = "…";
@@ -17,7 +17,7 @@ fn the_curls_print_what_the_readme_says() {
     let examples = examples(readme);
     assert!(examples.len() >= 6, "the README's examples are gone");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let model = runtime.block_on(ModelServer::start(0, Preset::Gpu.cost())).unwrap();
+    let model = runtime.block_on(ModelServer::start(0, Preset::Gpu.spec())).unwrap();
     let mut config = Config::shipped("envoy.yaml").unwrap();
     config.clusters = ["llm_short", "llm_long"].map(|cluster| (cluster.to_owned(), model.address())).into();
     let envoy = Envoy::start(&config).unwrap();

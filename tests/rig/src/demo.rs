@@ -4,12 +4,12 @@ use crate::envoy::{Config, Envoy, root};
 use crate::load::drive::drive;
 use crate::load::outcome::Outcome;
 use crate::load::traffic::{Mix, Planned};
-use crate::model::cost::Preset;
 use crate::model::http::ModelServer;
 use crate::report::summary::Summary;
 use crate::report::table::table;
 use crate::report::target::targets;
 use crate::report::validity::{lateness_warning, objections};
+use crate::sim::preset::Preset;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
@@ -57,7 +57,7 @@ async fn measure(
     name: &'static str,
     plan: &[Planned],
 ) -> Result<(Vec<Outcome>, Summary)> {
-    let server = ModelServer::start(0, PRESET.cost()).await?;
+    let server = ModelServer::start(0, PRESET.spec()).await?;
     let clusters = ["llm_short", "llm_long"].map(|cluster| (cluster.to_owned(), server.address())).into();
     let config = Config { policy, clusters, ..Config::shipped(yaml)? };
     let envoy = block_in_place(|| Envoy::start(&config))?;
@@ -113,17 +113,17 @@ mod tests {
             .iter()
             .map(|class| class["concurrency"].as_u64().unwrap())
             .sum();
-        assert_eq!(PRESET.cost().max_num_seqs as u64, caps);
+        assert_eq!(PRESET.spec().max_num_seqs as u64, caps);
     }
 
     #[test]
     fn the_load_is_high_and_below_what_the_server_can_do() {
-        let cost = PRESET.cost();
-        let sequences = u32::try_from(cost.max_num_seqs).unwrap();
-        let full_step = cost.base + cost.per_sequence * sequences;
+        let spec = PRESET.spec();
+        let sequences = u32::try_from(spec.max_num_seqs).unwrap();
+        let full_step = spec.base + spec.per_sequence * sequences;
         let work = |request: &Planned| {
             let prompt = u32::try_from(request.body.len() / 4).unwrap();
-            full_step * request.output_tokens / sequences + cost.per_prompt_token * prompt
+            full_step * request.output_tokens / sequences + spec.per_prefill_token * prompt
         };
         let load = MIX.plan().iter().map(work).sum::<Duration>().as_secs_f64() / MIX.span.as_secs_f64();
         assert!((0.8..0.9).contains(&load), "{load}");

@@ -8,3 +8,4 @@ pub mod load;
 pub mod model;
 pub mod report;
 pub mod run;
+pub mod sim;

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
-use rig::model::cost::Preset;
 use rig::model::http::ModelServer;
+use rig::sim::preset::Preset;
 use rig::{bench, demo, run};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -72,7 +72,7 @@ async fn execute(command: Command) -> Result<()> {
 }
 
 async fn serve(port: u16, preset: Preset) -> Result<()> {
-    let server = ModelServer::start(port, preset.cost()).await?;
+    let server = ModelServer::start(port, preset.spec()).await?;
     println!("serving on http://{}", server.address());
     std::future::pending().await
 }

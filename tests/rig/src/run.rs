@@ -1,8 +1,8 @@
 //! `rig run`: the shipped configuration before a simulated model server, to be tried with curl.
 
 use crate::envoy::{Config, root};
-use crate::model::cost::Preset;
 use crate::model::http::ModelServer;
+use crate::sim::preset::Preset;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -31,7 +31,7 @@ pub async fn run(port: u16, admin_port: u16) -> Result<()> {
             .with_context(|| format!("port {port} for {name} is taken: choose another one with {flag}"))?;
     }
     let config = Config::shipped("envoy.yaml")?;
-    let server = ModelServer::start(0, Preset::Gpu.cost()).await?;
+    let server = ModelServer::start(0, Preset::Gpu.spec()).await?;
     let dir = TempDir::new()?;
     let yaml = dir.path().join("envoy.yaml");
     fs::write(

@@ -78,8 +78,8 @@ fn carries_token(event: &str) -> bool {
 mod tests {
     use super::*;
     use crate::load::traffic::Class;
-    use crate::model::cost::Preset;
     use crate::model::http::ModelServer;
+    use crate::sim::preset::Preset;
 
     fn planned(body: &str, output_tokens: u32) -> Planned {
         Planned { at: Duration::ZERO, class: Class::Short, output_tokens, body: body.to_owned() }
@@ -97,7 +97,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_of_the_model_server_are_understood() {
-        let server = ModelServer::start(0, Preset::Gpu.cost()).await.unwrap();
+        let server = ModelServer::start(0, Preset::Gpu.spec()).await.unwrap();
         let url = format!("http://{}/v1/chat/completions", server.address());
         let client = Client::builder().no_proxy().build().unwrap();
         let ask = r#"{"messages":[],"stream":true,"max_tokens":3,"stream_options":{"include_usage":true}}"#;

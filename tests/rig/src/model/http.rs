@@ -1,9 +1,10 @@
 //! The server's sockets: endpoints, streams of events, errors.
 
-use super::cost::Cost;
 use super::engine::Engine;
 use super::gauges::Gauges;
 use super::wire::{self, Ask, Endpoint};
+use crate::sim::spec::Spec;
+use anyhow::{Context as _, Result};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
@@ -35,11 +36,13 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Serves on 127.0.0.1, on a free port when `port` is 0.
-    pub async fn start(port: u16, cost: Cost) -> std::io::Result<ModelServer> {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    /// Serves on 127.0.0.1, on a free port when `port` is 0. An error says which port cannot be had, or what is wrong
+    /// with `spec`.
+    pub async fn start(port: u16, spec: Spec) -> Result<ModelServer> {
+        let engine = Engine::start(spec)?;
+        let listener = TcpListener::bind(("127.0.0.1", port));
+        let listener = listener.await.with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
         let address = listener.local_addr()?;
-        let engine = Engine::start(cost);
         let task = tokio::spawn(axum::serve(listener, routes(engine.clone())).into_future());
         Ok(ModelServer { address, engine, task })
     }
@@ -104,7 +107,7 @@ async fn generate(shared: &Shared, endpoint: Endpoint, body: &[u8]) -> Response 
         Err(message) => return refuse(StatusCode::BAD_REQUEST, "BadRequestError", &message),
     };
     let id = shared.answers.fetch_add(1, Relaxed);
-    let mut tokens = shared.engine.submit(ask.prompt_tokens, ask.output_tokens);
+    let mut tokens = shared.engine.submit(ask.job());
     if ask.stream {
         let events = UnboundedReceiverStream::new(tokens)
             .flat_map(move |token| stream::iter(events(&ask, id, token.index, token.last)));

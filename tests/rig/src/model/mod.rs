@@ -1,7 +1,6 @@
-//! An OpenAI-compatible model server without a model: it batches continuously and says deterministic words.
+//! An OpenAI-compatible model server without a model: the
+//! [simulator](crate::sim) in real time, saying deterministic words.
 
-pub mod batch;
-pub mod cost;
 pub mod engine;
 pub mod gauges;
 pub mod http;

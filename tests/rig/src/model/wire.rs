@@ -1,5 +1,6 @@
 //! The shapes on the wire: OpenAI's chat and text completions, as vLLM speaks them.
 
+use crate::sim::job::Job;
 use serde_json::{Value, json};
 
 /// Prompt and answer together may not be longer than this, in tokens.
@@ -67,6 +68,11 @@ impl Ask {
             stream: body["stream"] == true,
             include_usage: body["stream_options"]["include_usage"] == true,
         })
+    }
+
+    /// What the engine has to do for it.
+    pub fn job(&self) -> Job {
+        Job { prompt_tokens: self.prompt_tokens, output_tokens: self.output_tokens, ..Job::default() }
     }
 
     /// The whole answer of a request without `stream`.
