@@ -6,8 +6,8 @@ use super::run::{Setting, sum_up};
 use super::server::{Made, Server};
 use crate::load::outcome::{Outcome, Served};
 use crate::load::traffic::Class;
-use crate::model::cost::Cost;
 use crate::report::summary::{ClassSummary, Summary};
+use crate::sim::spec::Spec;
 use anyhow::{Context, Result, bail, ensure};
 use sluice::core::config;
 use sluice::core::policy::Policy;
@@ -24,24 +24,23 @@ const LEAST_ROUND: usize = 500;
 /// their moments do not matter) while it never lacks work: where it saturates.
 ///
 /// # Errors
-/// Without requests.
-pub fn capacity(server: Cost, asks: &[Ask]) -> Result<f64> {
+/// Without requests, with one that is longer than the model takes, and where `server` could not be started.
+pub fn capacity(server: Spec, asks: &[Ask]) -> Result<f64> {
     ensure!(!asks.is_empty(), "a capacity is that of a mix of requests, and there is none");
-    let mut server = Server::new(server);
+    let mut server = Server::new(server)?;
     let mut mix = asks.iter().cycle();
-    let mut refill = |server: &mut Server, now| {
-        if let Some(ask) = mix.next() {
-            server.push(now, 0, ask.prompt_tokens, ask.output_tokens);
-        }
+    let mut refill = |server: &mut Server, now| match mix.next() {
+        Some(ask) => server.push(now, 0, ask.prompt_tokens, ask.output_tokens),
+        None => Ok(()),
     };
-    (0..BACKLOG).for_each(|_| refill(&mut server, Duration::ZERO));
+    (0..BACKLOG).try_for_each(|_| refill(&mut server, Duration::ZERO))?;
     // What fills the batch is not counted: it has been read, and not yet answered.
     let warm = asks.len().max(LEAST_ROUND);
     let (mut done, mut from) = (0, None);
     while let Some(edge) = server.edge() {
         let mut ended = 0;
         server.step(|made| ended += usize::from(matches!(made, Made::Last(_))));
-        (0..ended).for_each(|_| refill(&mut server, edge));
+        (0..ended).try_for_each(|_| refill(&mut server, edge))?;
         done += ended;
         if done >= warm {
             let (before, since) = *from.get_or_insert((done, edge));
@@ -66,8 +65,9 @@ pub struct Beside {
 /// next begins, over and over. With `longs` 0 the short ones are alone. `hop` as in [`Setting`].
 ///
 /// # Errors
-/// Where `asks` has no short ones, or no long ones and `longs` is not 0.
-pub fn beside(server: Cost, asks: &[Ask], longs: usize, hop: Duration) -> Result<Beside> {
+/// Where `asks` has no short ones, or no long ones and `longs` is not 0, or one that is longer than the model takes;
+/// where `server` could not be started.
+pub fn beside(server: Spec, asks: &[Ask], longs: usize, hop: Duration) -> Result<Beside> {
     let shorts: Vec<&Ask> = asks.iter().filter(|ask| ask.class == Class::Short).collect();
     let mut mix = asks.iter().filter(|ask| ask.class == Class::Long).cycle();
     ensure!(!shorts.is_empty(), "there is no short request to look at");
@@ -75,11 +75,10 @@ pub fn beside(server: Cost, asks: &[Ask], longs: usize, hop: Duration) -> Result
         longs == 0 || mix.clone().next().is_some(),
         "there is no long request to put beside the short ones"
     );
-    let mut server = Server::new(server);
-    let mut refill = |server: &mut Server, now: Duration| {
-        if let Some(ask) = mix.next() {
-            server.push(now, LONG, ask.prompt_tokens, ask.output_tokens);
-        }
+    let mut server = Server::new(server)?;
+    let mut refill = |server: &mut Server, now: Duration| match mix.next() {
+        Some(ask) => server.push(now, LONG, ask.prompt_tokens, ask.output_tokens),
+        None => Ok(()),
     };
     let (mut begun, mut sent, mut tokens_before) = (0, 0, None);
     let mut ends: Vec<(Option<Duration>, Option<Duration>)> = vec![(None, None); shorts.len()];
@@ -91,11 +90,11 @@ pub fn beside(server: Cost, asks: &[Ask], longs: usize, hop: Duration) -> Result
         let moments = [next_long, next_short, server.edge()];
         let Some(now) = moments.into_iter().flatten().min() else { break };
         if next_long == Some(now) {
-            refill(&mut server, now);
+            refill(&mut server, now)?;
             begun += 1;
         } else if next_short == Some(now) {
             tokens_before.get_or_insert((server.tokens, now));
-            server.push(now, sent as u32, shorts[sent].prompt_tokens, shorts[sent].output_tokens);
+            server.push(now, sent as u32, shorts[sent].prompt_tokens, shorts[sent].output_tokens)?;
             sent += 1;
         } else {
             let mut ended = 0;
@@ -110,7 +109,7 @@ pub fn beside(server: Cost, asks: &[Ask], longs: usize, hop: Duration) -> Result
                     open -= 1;
                 }
             });
-            (0..ended).for_each(|_| refill(&mut server, now));
+            (0..ended).try_for_each(|_| refill(&mut server, now))?;
         }
     }
     let last = ends.iter().filter_map(|(_, last)| *last).max().unwrap_or_default();
@@ -169,9 +168,9 @@ impl Bound {
     ///
     /// # Errors
     /// Where `asks` lack one of the classes, or `most` is 0.
-    pub fn find(server: Cost, asks: &[Ask], most: usize, hop: Duration) -> Result<Bound> {
+    pub fn find(server: Spec, asks: &[Ask], most: usize, hop: Duration) -> Result<Bound> {
         ensure!(most > 0, "the number of long ones that may run is at least 1");
-        let without = sum_up(asks, &Setting { server, policy: None, workers: 1, hop });
+        let without = sum_up(asks, &Setting { server, policy: None, workers: 1, hop })?;
         let alone = beside(server, asks, 0, hop)?;
         let told_apart: Vec<Ask> = asks.iter().map(labelled).collect();
         let row = |longs| {
@@ -180,7 +179,7 @@ impl Bound {
             Ok(Row {
                 longs,
                 beside: beside(server, asks, longs, hop)?,
-                capped: sum_up(&told_apart, &setting),
+                capped: sum_up(&told_apart, &setting)?,
             })
         };
         Ok(Bound { without, alone, rows: (1..=most).map(row).collect::<Result<_>>()? })
@@ -225,13 +224,17 @@ fn cap(longs: usize) -> Result<Policy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::preset::Preset;
 
-    const COST: Cost = Cost {
-        max_num_seqs: 2,
-        base: Duration::from_millis(10),
-        per_sequence: Duration::from_millis(5),
-        per_prompt_token: Duration::from_millis(1),
-    };
+    fn server() -> Spec {
+        Spec {
+            max_num_seqs: 2,
+            base: Duration::from_millis(10),
+            per_sequence: Duration::from_millis(5),
+            per_prefill_token: Duration::from_millis(1),
+            ..Preset::Gpu.spec()
+        }
+    }
 
     fn ask(at: u64, class: Class, prompt_tokens: u32, output_tokens: u32) -> Ask {
         let at = Duration::from_millis(at);
@@ -250,34 +253,34 @@ mod tests {
     #[test]
     fn a_capacity_is_what_the_steps_come_to() {
         // Two at a time, ten steps of 20 ms, the prompts of both read in the first of them: 240 ms.
-        let rate = capacity(COST, &[ask(0, Class::Short, 20, 10)]).unwrap();
+        let rate = capacity(server(), &[ask(0, Class::Short, 20, 10)]).unwrap();
         assert!((rate * 0.24 / 2.0 - 1.0).abs() < 0.002, "{rate}");
-        assert!(capacity(COST, &[]).unwrap_err().to_string().contains("there is none"));
+        assert!(capacity(server(), &[]).unwrap_err().to_string().contains("there is none"));
     }
 
     #[test]
     fn the_short_ones_alone_and_beside_one_long_one() {
         let hop = Duration::from_millis(1);
-        let asks = [ask(0, Class::Short, 2, 5), ask(100, Class::Long, 0, 1_000)];
-        let alone = beside(COST, &asks, 0, hop).unwrap();
+        let asks = [ask(0, Class::Short, 2, 5), ask(100, Class::Long, 1, 1_100)];
+        let alone = beside(server(), &asks, 0, hop).unwrap();
         // 15 ms a step, 2 ms of prompt, 4 ms on the way.
         let first = alone.short.first_token.quantile(1.0);
         assert!(first.abs_diff(Duration::from_millis(21)) < Duration::from_micros(50), "{first:?}");
         let whole = alone.short.whole.quantile(1.0);
         assert!(whole.abs_diff(Duration::from_millis(81)) < Duration::from_micros(100), "{whole:?}");
         // Steps of 20 ms, and up to one of 15 ms of waiting before.
-        let both = beside(COST, &asks, 1, hop).unwrap();
+        let both = beside(server(), &asks, 1, hop).unwrap();
         let whole = both.short.whole.quantile(1.0);
         assert!((106..=122).contains(&whole.as_millis()), "{whole:?}");
         // Nine tokens a 110 ms or so: one of each in a step, one step of the long one alone.
         assert!((80.0..=105.0).contains(&both.tokens_per_second), "{}", both.tokens_per_second);
-        assert!(beside(COST, &asks[..1], 1, hop).unwrap_err().to_string().contains("no long request"));
-        assert!(beside(COST, &asks[1..], 1, hop).unwrap_err().to_string().contains("no short request"));
+        assert!(beside(server(), &asks[..1], 1, hop).unwrap_err().to_string().contains("no long request"));
+        assert!(beside(server(), &asks[1..], 1, hop).unwrap_err().to_string().contains("no short request"));
     }
 
     #[test]
     fn the_fewest_are_enough_and_one_fewer_is_not() {
-        let server = Cost { max_num_seqs: 8, ..COST };
+        let server = Spec { max_num_seqs: 8, ..server() };
         let bound = Bound::find(server, &traffic(), 8, Duration::from_micros(200)).unwrap();
         let fewest = bound.fewest(0.95).unwrap().longs;
         let share = |row: &Row| row.capped.tokens_per_second / bound.without.tokens_per_second;

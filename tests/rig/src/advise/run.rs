@@ -6,8 +6,9 @@ use super::host::Effect;
 use super::server::{Made, Server};
 use crate::load::client::PATIENCE;
 use crate::load::outcome::{Failure, Outcome, Served};
-use crate::model::cost::Cost;
 use crate::report::summary::Summary;
+use crate::sim::spec::Spec;
+use anyhow::Result;
 use sluice::core::policy::Policy;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +18,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// The server.
-    pub server: Cost,
+    pub server: Spec,
     /// The filter's policy; `None` = Envoy without the filter.
     pub policy: Option<&'a Policy>,
     /// Envoy's workers.
@@ -31,17 +32,23 @@ const WAKE: Duration = Duration::from_micros(100);
 
 /// Sends all requests, each at its moment whatever the answers do, and waits for every end. A client waits for
 /// [`PATIENCE`] and comes back no more, as in `rig demo`.
-pub fn run(asks: &[Ask], setting: &Setting) -> Vec<Outcome> {
-    simulate(asks, setting).0
+///
+/// # Errors
+/// Where the server could not be started.
+pub fn run(asks: &[Ask], setting: &Setting) -> Result<Vec<Outcome>> {
+    Ok(simulate(asks, setting)?.0)
 }
 
 /// The same, summed up.
-pub fn sum_up(asks: &[Ask], setting: &Setting) -> Summary {
-    let (outcomes, line_peak) = simulate(asks, setting);
-    Summary::of(&outcomes, line_peak as u64)
+///
+/// # Errors
+/// Where the server could not be started.
+pub fn sum_up(asks: &[Ask], setting: &Setting) -> Result<Summary> {
+    let (outcomes, line_peak) = simulate(asks, setting)?;
+    Ok(Summary::of(&outcomes, line_peak as u64))
 }
 
-fn simulate(asks: &[Ask], setting: &Setting) -> (Vec<Outcome>, usize) {
+fn simulate(asks: &[Ask], setting: &Setting) -> Result<(Vec<Outcome>, usize)> {
     let mut run = Run {
         now: Duration::ZERO,
         hop: setting.hop,
@@ -50,7 +57,7 @@ fn simulate(asks: &[Ask], setting: &Setting) -> (Vec<Outcome>, usize) {
         open: asks.len(),
         filter: setting.policy.map(|policy| Filter::new(policy, setting.workers)),
         epochs: vec![0; setting.workers as usize],
-        server: Server::new(setting.server),
+        server: Server::new(setting.server)?,
         events: BinaryHeap::new(),
         sequence: 0,
     };
@@ -60,7 +67,7 @@ fn simulate(asks: &[Ask], setting: &Setting) -> (Vec<Outcome>, usize) {
     run.carry_out();
     while run.open > 0 && run.next() {}
     let outcomes = asks.iter().zip(run.fates).map(|(ask, fate)| outcome(ask, fate)).collect();
-    (outcomes, run.server.line_peak)
+    Ok((outcomes, run.server.line_peak))
 }
 
 struct Run<'a> {
@@ -92,6 +99,8 @@ enum Event {
     Received(u32),
     /// The server has it.
     Reached(u32),
+    /// Envoy has the server's refusal of what is longer than the model takes.
+    Rejected(u32),
     /// Envoy has the first token of an answer.
     Began(u32),
     /// Envoy has the last one.
@@ -148,18 +157,18 @@ impl Run<'_> {
             }
             Event::Reached(id) if self.is_open(id) => {
                 let output = self.fates[id as usize].output;
-                self.server.push(now, id, self.asks[id as usize].prompt_tokens, output);
+                if self.server.push(now, id, self.asks[id as usize].prompt_tokens, output).is_err() {
+                    self.after(now + self.hop, Event::Rejected(id));
+                }
             }
             Event::Began(id) if self.is_open(id) => {
                 if let Some(filter) = &mut self.filter {
                     filter.answer_begins(now, id);
                 }
             }
-            Event::Ended(id) if self.is_open(id) => {
-                if let Some(filter) = &mut self.filter {
-                    filter.answer_ends(now, id);
-                }
-                self.end(id, now + self.hop, Ok(()));
+            Event::Ended(id) if self.is_open(id) => self.answered(id, Ok(())),
+            Event::Rejected(id) if self.is_open(id) => {
+                self.answered(id, Err(Failure::Status(400, String::new())));
             }
             Event::GaveUp(id) if self.is_open(id) => {
                 if let Some(filter) = &mut self.filter {
@@ -180,9 +189,21 @@ impl Run<'_> {
                 }
             }
             // Of a request that is over, or of a timer that was set anew.
-            Event::Reached(_) | Event::Began(_) | Event::Ended(_) | Event::GaveUp(_) | Event::Tick { .. } => {
-            }
+            Event::Reached(_)
+            | Event::Rejected(_)
+            | Event::Began(_)
+            | Event::Ended(_)
+            | Event::GaveUp(_)
+            | Event::Tick { .. } => {}
         }
+    }
+
+    /// The server's answer is over, of whatever kind.
+    fn answered(&mut self, id: u32, how: Result<(), Failure>) {
+        if let Some(filter) = &mut self.filter {
+            filter.answer_ends(self.now, id);
+        }
+        self.end(id, self.now + self.hop, how);
     }
 
     /// Does what the filter has decided.

@@ -1,15 +1,15 @@
 //! The simulated server in virtual time: the only place that knows how it is driven.
 
-use crate::model::batch::Batch;
-use crate::model::cost::Cost;
+use crate::sim::cluster::{Cluster, Event};
+use crate::sim::job::Job;
+use crate::sim::spec::Spec;
+use anyhow::Result;
 use std::time::Duration;
 
-/// A server and the step that it is at.
+/// A server and the steps that it is at.
 #[derive(Debug)]
 pub struct Server {
-    batch: Batch<u32>,
-    /// When the step ends that it is at; `None` while it has nothing to do.
-    edge: Option<Duration>,
+    cluster: Cluster<u32>,
     /// The most requests that waited in its line.
     pub line_peak: usize,
     /// Output tokens made so far.
@@ -27,33 +27,40 @@ pub enum Made {
 
 impl Server {
     /// A server with nothing to do.
-    pub fn new(cost: Cost) -> Server {
-        Server { batch: Batch::new(cost), edge: None, line_peak: 0, tokens: 0 }
+    ///
+    /// # Errors
+    /// Where `spec` describes no server that could be started.
+    pub fn new(spec: Spec) -> Result<Server> {
+        Ok(Server { cluster: Cluster::new(spec)?, line_peak: 0, tokens: 0 })
     }
 
     /// A request arrives. A server without work begins a step with it at once.
-    pub fn push(&mut self, now: Duration, id: u32, prompt_tokens: u32, output_tokens: u32) {
-        self.batch.push(id, prompt_tokens, output_tokens.max(1));
-        if self.edge.is_none() {
-            self.begin(now);
-        }
+    ///
+    /// # Errors
+    /// Where it is longer than the model takes; the server answers 400 then.
+    pub fn push(&mut self, now: Duration, id: u32, prompt_tokens: u32, output_tokens: u32) -> Result<()> {
+        self.cluster.push(id, Job { prompt_tokens, output_tokens, ..Job::default() })?;
+        self.cluster.wake(now, |_, _, _| {});
+        self.line_peak = self.line_peak.max(self.cluster.waiting());
+        Ok(())
     }
 
     /// A client has left.
     pub fn drop(&mut self, id: u32) {
-        self.batch.retain(|&owner| owner != id);
+        self.cluster.retain(|&owner| owner != id);
     }
 
-    /// When the present step ends.
+    /// When the next step ends; `None` while there is nothing to do.
     pub fn edge(&self) -> Option<Duration> {
-        self.edge
+        self.cluster.due()
     }
 
-    /// Ends the present step and begins the next one. Tells first and last tokens.
+    /// Ends the steps that end next and begins those after them. Tells first and last tokens.
     pub fn step(&mut self, mut tell: impl FnMut(Made)) {
-        let Some(edge) = self.edge.take() else { return };
+        let Some(edge) = self.edge() else { return };
         let tokens = &mut self.tokens;
-        self.batch.finish(|&id, token| {
+        self.cluster.advance(edge, |&id, _, event| {
+            let Event::Token(token) = event else { return };
             *tokens += 1;
             if token.last {
                 tell(Made::Last(id));
@@ -61,11 +68,6 @@ impl Server {
                 tell(Made::First(id));
             }
         });
-        self.begin(edge);
-    }
-
-    fn begin(&mut self, now: Duration) {
-        self.edge = self.batch.begin().map(|lasts| now + lasts);
-        self.line_peak = self.line_peak.max(self.batch.waiting());
+        self.line_peak = self.line_peak.max(self.cluster.waiting());
     }
 }

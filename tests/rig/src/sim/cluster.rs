@@ -68,6 +68,12 @@ impl<T> Cluster<T> {
             replica.batch.finish(|owner, token| tell(owner, edge, Event::Token(token)));
             replica.begin(edge, &mut tell);
         }
+        self.wake(now, tell);
+    }
+
+    /// Begins a step on each replica that idles, if it has something to do: all that [`Cluster::advance`] does where
+    /// nothing is due.
+    pub fn wake(&mut self, now: Duration, mut tell: impl FnMut(&T, Duration, Event)) {
         for replica in self.replicas.iter_mut().filter(|replica| replica.due.is_none()) {
             replica.begin(now, &mut tell);
         }
