@@ -71,8 +71,8 @@ impl Bench {
         for other in 2..=rows {
             let mut admission = Admission::new(&policy, now);
             let writer = Writer { uid: other, queue: other as u32 };
-            let (ticket, pool) = admission.enter(now, request()).expect("a class");
-            let mut settlement = admission.propose(now, writer, pool, found(&bench.store), Some(ticket));
+            let ticket = admission.enter(now, request()).expect("a class");
+            let mut settlement = admission.propose(now, writer, found(&bench.store), Some(ticket));
             bench.store.clear();
             bench.store.extend_from_slice(settlement.record());
             assert!(admission.commit(now, settlement, true));
@@ -85,8 +85,8 @@ impl Bench {
     }
 
     fn enter(&mut self) -> bool {
-        let (ticket, pool) = self.admission.enter(self.now, request()).expect("a class");
-        let mut settlement = self.admission.propose(self.now, WRITER, pool, found(&self.store), Some(ticket));
+        let ticket = self.admission.enter(self.now, request()).expect("a class");
+        let mut settlement = self.admission.propose(self.now, WRITER, found(&self.store), Some(ticket));
         assert!(settlement.is_due(true));
         self.store.clear();
         self.store.extend_from_slice(settlement.record());
@@ -100,8 +100,8 @@ impl Bench {
     /// A request ends, and who is next goes on.
     fn leave(&mut self) {
         let ticket = self.running.pop_front().expect("something runs");
-        let pool = self.admission.leave(self.now, ticket, true, false).expect("it was there");
-        let mut settlement = self.admission.propose(self.now, WRITER, pool, found(&self.store), None);
+        assert!(self.admission.leave(self.now, ticket, true, false), "it was there");
+        let mut settlement = self.admission.propose(self.now, WRITER, found(&self.store), None);
         self.store.clear();
         self.store.extend_from_slice(settlement.record());
         self.admission.commit(self.now, settlement, true);

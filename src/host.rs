@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::core::admission::{Demand, Writer};
+use crate::core::admission::{Demand, Limit, Writer};
 use crate::core::clamp::Action;
 use crate::core::refusal::{Family, Reason, Refusal};
 use crate::core::units::{ClassId, StreamId, Time};
@@ -113,8 +113,8 @@ pub trait Host {
 
     /// Shows `value` to access logs as filter state `wasm.sluice.<field>`.
     fn publish(&self, field: &str, value: &str);
-    /// Shows what a class is up against and may have in flight (`None` = unbounded), over all workers.
-    fn show(&self, class: ClassId, demand: &Demand, limit: Option<u64>);
+    /// Shows what a class is up against and may have in flight, over all workers.
+    fn show(&self, class: ClassId, demand: &Demand, limit: Limit);
     /// Counts.
     fn count(&self, event: Event);
     /// Measures.

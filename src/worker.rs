@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::core::admission::{Demand, Leaving, Request, Writer};
+use crate::core::admission::{Demand, Leaving, Limit, Request, Writer};
 use crate::core::engine::Engine;
 use crate::core::policy::Policy;
 use crate::core::refusal::Refusal;
@@ -111,8 +111,8 @@ impl<H: Host> Worker<H> {
     /// Finds a slot or a place in line for a request, or refuses it.
     pub fn admit(&self, now: Time, request: Request) -> Result<Admitted, Refusal> {
         let entered = self.engine.borrow_mut().admission.enter(now, request);
-        let settled = entered.and_then(|(ticket, pool)| {
-            let admitted = self.settle(now, pool, Some(ticket), true)?;
+        let settled = entered.and_then(|ticket| {
+            let admitted = self.settle(now, Some(ticket), true)?;
             self.wake_if_ready();
             Some(if admitted { Admitted::Now(ticket) } else { Admitted::Later(ticket) })
         });
@@ -123,7 +123,7 @@ impl<H: Host> Worker<H> {
             }
             Some(admitted) => Ok(admitted),
             None => {
-                if let Some((ticket, _)) = entered {
+                if let Some(ticket) = entered {
                     self.engine.borrow_mut().admission.leave(now, ticket, false, false);
                 }
                 Err(self.engine.borrow().queue_full(now, request.stream, request.class))
@@ -133,9 +133,9 @@ impl<H: Host> Worker<H> {
 
     /// A request ends; see `Admission::leave`.
     pub fn leave(&self, now: Time, ticket: Ticket, served: bool, broken: bool) {
-        let pool = self.engine.borrow_mut().admission.leave(now, ticket, served, broken);
-        if let Some(pool) = pool {
-            self.settle(now, pool, None, true);
+        let changed = self.engine.borrow_mut().admission.leave(now, ticket, served, broken);
+        if changed {
+            self.settle(now, None, true);
             self.wake_if_ready();
         }
         if self.engine.borrow().admission.is_waiting() {
@@ -172,15 +172,14 @@ impl<H: Host> Worker<H> {
         let now = self.host.now();
         if self.writer.get().is_none() {
             let engine = self.engine.borrow();
-            for (class, _, limit) in
-                engine.admission.pools().flat_map(|pool| engine.admission.observe(now, pool, None))
-            {
-                self.host.show(class, &Demand::default(), limit.map(|_| 0));
+            for (class, _, limit) in engine.admission.observe(now, None) {
+                let none = Limit { slots: limit.slots.map(|_| 0), tokens: limit.tokens.map(|_| 0) };
+                self.host.show(class, &Demand::default(), none);
             }
         }
         let changed = self.engine.borrow_mut().admission.end_lingering(now.after(IDLE_TICK));
-        for pool in changed {
-            self.settle(now, pool, None, true);
+        if changed {
+            self.settle(now, None, true);
         }
     }
 
@@ -209,7 +208,8 @@ impl<H: Host> Worker<H> {
     /// Refuses who has waited too long, lets go on who can; a bounded number, the rest in the next callback.
     fn turn(&self, now: Time) {
         let mut left = ACTIONS;
-        let (late, changed) = self.engine.borrow_mut().admission.expire(now, left);
+        let late = self.engine.borrow_mut().admission.expire(now, left);
+        let mut changed = !late.is_empty();
         left -= late.len();
         for leaving in late {
             self.act(leaving.stream, |stream| stream.waited_in_vain(self, now));
@@ -219,7 +219,10 @@ impl<H: Host> Worker<H> {
         for id in slow {
             self.act(id, |stream| stream.body_overdue(self));
         }
-        self.settle_all(now, changed);
+        changed |= self.engine.borrow_mut().admission.end_lingering(now);
+        if changed || self.engine.borrow().admission.is_unsettled(now) {
+            self.settle(now, None, changed);
+        }
         self.share_buffered(now);
         let ready = self.engine.borrow_mut().admission.take_ready(left);
         for Leaving { ticket, stream } in ready {

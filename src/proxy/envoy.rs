@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::metrics::Metrics;
 use super::raw::{self, Buffer, Map};
 use super::{map, raw::Failed};
-use crate::core::admission::{Demand, Writer};
+use crate::core::admission::{Demand, Limit, Writer};
 use crate::core::refusal::{Family, Refusal};
 use crate::core::units::{ClassId, StreamId, Time};
 use crate::host::{Event, Host, Measure, Section};
@@ -91,7 +91,7 @@ impl Host for Envoy {
         let _ = raw::set_property(&format!("sluice.{field}"), value.as_bytes());
     }
 
-    fn show(&self, class: ClassId, demand: &Demand, limit: Option<u64>) {
+    fn show(&self, class: ClassId, demand: &Demand, limit: Limit) {
         self.metrics.show(class, demand, limit);
     }
 

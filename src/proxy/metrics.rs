@@ -1,7 +1,7 @@
 //! The metrics, all defined when the policy is read: no name is ever made from a request.
 
 use super::raw::{self, Metric};
-use crate::core::admission::Demand;
+use crate::core::admission::{Demand, Limit};
 use crate::core::clamp::Action;
 use crate::core::policy::{Class, Policy};
 use crate::core::refusal::Reason;
@@ -23,6 +23,9 @@ struct ClassMetrics {
     inflight: Id,
     queued: Id,
     limit: Id,
+    /// Defined where there is a token budget.
+    inflight_tokens: Id,
+    limit_tokens: Id,
     objectives: Vec<(Id, u64)>,
 }
 
@@ -54,17 +57,21 @@ impl Metrics {
                 "none",
                 before_class.map(Outcome::Refused).chain([Outcome::ClientGone]),
             ),
-            classes: policy.classes.iter().map(|class| ClassMetrics::define(domain, class)).collect(),
+            classes: policy.classes.iter().map(|class| ClassMetrics::define(policy, class)).collect(),
         }
     }
 
     /// Shows what a class is up against, over all workers, and what it may have in flight.
-    pub fn show(&self, class: ClassId, demand: &Demand, limit: Option<u64>) {
+    pub fn show(&self, class: ClassId, demand: &Demand, limit: Limit) {
         let Some(class) = self.class(class) else { return };
         set(class.inflight, u64::from(demand.inflight));
         set(class.queued, u64::from(demand.waiting));
-        if let Some(limit) = limit {
-            set(class.limit, limit);
+        if let Some(slots) = limit.slots {
+            set(class.limit, u64::from(slots));
+        }
+        if let Some(tokens) = limit.tokens {
+            set(class.inflight_tokens, demand.tokens);
+            set(class.limit_tokens, tokens);
         }
         for (id, value) in &class.objectives {
             set(*id, *value);
@@ -104,8 +111,8 @@ impl Metrics {
 }
 
 impl ClassMetrics {
-    fn define(domain: &str, policy: &Class) -> ClassMetrics {
-        let class = policy.name.as_str();
+    fn define(whole: &Policy, policy: &Class) -> ClassMetrics {
+        let (domain, class) = (whole.domain.as_str(), policy.name.as_str());
         let name = |name: &str| format!("sluice.{name}.domain.{domain}.class.{class}");
         // A request that is still in line when Envoy or the host gives up on it has a class, too.
         let after_class = [
@@ -116,6 +123,9 @@ impl ClassMetrics {
             Outcome::Refused(Reason::Misconfigured),
             Outcome::Refused(Reason::BodyTooLarge),
         ];
+        let pool = whole.pools.iter().find(|pool| policy.pool.as_ref() == Some(&pool.name));
+        let budget = policy.concurrency_tokens.or_else(|| pool.and_then(|pool| pool.concurrency_tokens));
+        let budgeted = budget.map(|_| ());
         let actions = [Action::Kept, Action::Clamped, Action::Defaulted];
         let counter = |metric: &str, label: &str, value: &str| {
             define(Metric::Counter, &format!("{}.{label}.{value}", name(metric)))
@@ -132,6 +142,8 @@ impl ClassMetrics {
             inflight: define(Metric::Gauge, &name("inflight")),
             queued: define(Metric::Gauge, &name("queued")),
             limit: define(Metric::Gauge, &name("limit")),
+            inflight_tokens: budgeted.and_then(|()| define(Metric::Gauge, &name("inflight_tokens"))),
+            limit_tokens: budgeted.and_then(|()| define(Metric::Gauge, &name("limit_tokens"))),
             objectives: [("duration_p99", policy.slo.duration_p99), ("ttft_p99", policy.slo.ttft_p99)]
                 .into_iter()
                 .filter_map(|(slo, within)| Some((slo, millis(within?))))

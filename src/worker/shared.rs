@@ -1,9 +1,6 @@
 //! A worker's dealings with the others, by the records that all of them share.
 
-use std::collections::BTreeSet;
-
 use super::Worker;
-use crate::core::admission::PoolId;
 use crate::core::units::{Ticket, Time};
 use crate::host::Host;
 
@@ -14,40 +11,21 @@ impl<H: Host> Worker<H> {
     /// Long work has been done: others have to hear of this worker before they take it for dead.
     pub fn was_busy(&self) {
         let now = self.host.now();
-        let unheard = self.engine.borrow().admission.unheard(now);
-        for pool in unheard {
-            self.settle(now, pool, None, true);
+        if self.engine.borrow().admission.is_unheard(now) {
+            self.settle(now, None, true);
         }
         self.share_buffered(now);
     }
 
-    /// Settles the pools whose truth has `changed` here, and looks at the others where somebody waits.
-    pub(super) fn settle_all(&self, now: Time, mut changed: BTreeSet<PoolId>) {
-        changed.extend(self.engine.borrow_mut().admission.end_lingering(now));
-        for pool in &changed {
-            self.settle(now, *pool, None, true);
-        }
-        let unsettled = self.engine.borrow().admission.unsettled(now);
-        for pool in unsettled.into_iter().filter(|pool| !changed.contains(pool)) {
-            self.settle(now, pool, None, false);
-        }
-    }
-
-    /// Settles one pool with the other workers: whether the request that arrives may go on, `None` where it finds no
-    /// place. `changed` tells that this worker's truth has changed.
-    pub(super) fn settle(
-        &self,
-        now: Time,
-        pool: PoolId,
-        arriving: Option<Ticket>,
-        changed: bool,
-    ) -> Option<bool> {
+    /// Settles with the other workers: whether the request that arrives may go on, `None` where it finds no place.
+    /// `changed` tells that this worker's truth has changed.
+    pub(super) fn settle(&self, now: Time, arriving: Option<Ticket>, changed: bool) -> Option<bool> {
         let writer = self.writer.get()?;
-        let key = self.engine.borrow().admission.record_key(pool)?;
+        let key = self.engine.borrow().admission.record_key();
         for _ in 0..TRIES {
             let (found, version) = self.host.read_shared(&key).unzip();
             let mut settlement =
-                self.engine.borrow_mut().admission.propose(now, writer, pool, found.as_deref(), arriving);
+                self.engine.borrow_mut().admission.propose(now, writer, found.as_deref(), arriving);
             let due = settlement.is_due(changed);
             if due && !self.host.write_shared(&key, settlement.record(), version) {
                 continue;
@@ -83,19 +61,16 @@ impl<H: Host> Worker<H> {
 
     /// Shows the state of all workers. Done where no request ever comes, since that VM does not fail over one.
     pub(super) fn observe(&self, now: Time) {
-        let pools = self.engine.borrow().admission.pools();
-        for pool in pools {
-            let Some(key) = self.engine.borrow().admission.record_key(pool) else { continue };
-            let (found, version) = self.host.read_shared(&key).unzip();
-            // Newer limits hold from now on, not from the first request under them on. Where somebody else writes
-            // first, there is a next time.
-            if let Some(record) = self.engine.borrow().admission.announce(pool, found.as_deref()) {
-                self.host.write_shared(&key, &record, version);
-            }
-            let observed = self.engine.borrow().admission.observe(now, pool, found.as_deref());
-            for (class, demand, limit) in observed {
-                self.host.show(class, &demand, limit);
-            }
+        let key = self.engine.borrow().admission.record_key();
+        let (found, version) = self.host.read_shared(&key).unzip();
+        // Newer limits hold from now on, not from the first request under them on. Where somebody else writes first,
+        // there is a next time.
+        if let Some(record) = self.engine.borrow().admission.announce(found.as_deref()) {
+            self.host.write_shared(&key, &record, version);
+        }
+        let observed = self.engine.borrow().admission.observe(now, found.as_deref());
+        for (class, demand, limit) in observed {
+            self.host.show(class, &demand, limit);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! What must hold whenever a record is written, and whenever somebody is put in line or refused.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice::core::admission::ledger::{HEADS, Head, Record, Row};
+use sluice::core::admission::ledger::{HEADS, Head, Key, Record, Row};
 use sluice::core::policy::Policy;
 use sluice::core::units::{Ticket, Time};
 
-use crate::limits::{Fit, Limits, Usage, limits};
+use crate::limits::{Fit, Limits, Usage};
+use crate::parts::{Generations, Part, parts, wrong_rules};
 use crate::referee::{LEASE, PICKUP, Waiter, counts, passed_over, usage, waiters};
 use crate::world::World;
 
@@ -15,17 +16,17 @@ pub struct Audit {
     pub found: Option<String>,
     /// Whether nothing fails and nothing is reloaded.
     pub calm: bool,
-    /// The limits that every record is under, by the moment at which the configuration was read.
-    by_generation: BTreeMap<u64, Rc<HashMap<String, Limits>>>,
+    /// The policies by the moment at which they were read.
+    generations: Generations,
     pub keys: bool,
     /// Whether any configuration has token budgets: a slot may have been handed out under the one before.
     budgets: bool,
-    /// The records as last written.
-    pub records: BTreeMap<Rc<str>, Record>,
+    /// The record as last written.
+    pub record: Record,
     /// The record that a refused request was judged by; others may have written since.
     pub judged_by: Record,
     /// Since when somebody could have gone who did not.
-    pub idle: HashMap<Rc<str>, u64>,
+    pub idle: HashMap<String, u64>,
 }
 
 impl Audit {
@@ -33,13 +34,13 @@ impl Audit {
         Audit {
             found: None,
             calm,
-            by_generation: BTreeMap::new(),
+            generations: Generations::new(),
             keys: policies.iter().any(|policy| policy.fairness.is_some()),
             budgets: policies.iter().any(|policy| {
                 policy.pools.iter().any(|pool| pool.concurrency_tokens.is_some())
                     || policy.classes.iter().any(|class| class.concurrency_tokens.is_some())
             }),
-            records: BTreeMap::new(),
+            record: Record::default(),
             judged_by: Record::default(),
             idle: HashMap::new(),
         }
@@ -49,34 +50,26 @@ impl Audit {
         self.found.get_or_insert(what);
     }
 
-    pub fn configured(&mut self, generation: u64, policy: &Policy) {
-        self.by_generation.insert(generation, Rc::new(limits(policy)));
+    pub fn configured(&mut self, generation: u64, policy: &Rc<Policy>) {
+        self.generations.insert(generation, Rc::clone(policy));
     }
 
-    pub fn limits(&self, key: &str, record: &Record) -> Option<Limits> {
-        self.by_generation.get(&record.rules.generation)?.get(key).cloned()
+    /// The record as last written, taken apart.
+    pub fn parts(&self) -> Vec<Part> {
+        parts(&self.generations, &self.record).unwrap_or_default()
     }
 }
 
 /// A worker has settled: `found` became what the store holds now, and `starts` are its requests that got slots.
-pub fn written(
-    world: &mut World,
-    node: usize,
-    key: &Rc<str>,
-    found: Option<&[u8]>,
-    starts: &[Ticket],
-    wake: &[u32],
-) {
-    if let Err(what) = try_written(world, node, key, found, starts, wake) {
-        let key = key.to_string();
-        world.audit.fault(format!("{key}, worker {node}: {what}"));
+pub fn written(world: &mut World, node: usize, found: Option<&[u8]>, starts: &[Ticket], wake: &[u32]) {
+    if let Err(what) = try_written(world, node, found, starts, wake) {
+        world.audit.fault(format!("worker {node}: {what}"));
     }
 }
 
 fn try_written(
     world: &mut World,
     node: usize,
-    key: &Rc<str>,
     found: Option<&[u8]>,
     starts: &[Ticket],
     wake: &[u32],
@@ -84,17 +77,14 @@ fn try_written(
     let now = world.now;
     let before =
         found.map_or(Some(Record::default()), Record::decode).ok_or("a record that cannot be read")?;
-    let bytes = &world.store[key].0;
+    let bytes = world.store.as_ref().map_or(&[][..], |(bytes, _)| bytes);
     let after = Record::decode(bytes).ok_or("wrote a record that cannot be read")?;
     let known = bound_of_bytes(&after);
     if bytes.len() > known {
         return Err(format!("the record has {} bytes, more than {known}", bytes.len()));
     }
-    let own_generation = world.nodes[node].generation;
-    if after.rules.generation != before.rules.generation.max(own_generation) {
-        return Err(format!("generation {} after {}", after.rules.generation, before.rules.generation));
-    }
-    let limits = world.audit.limits(key, &after).ok_or("limits that nobody has")?;
+    let generation = world.nodes[node].generation;
+    wrong_rules(&world.audit.generations, generation, &before, &after).map_or(Ok(()), Err)?;
     let uid = world.nodes[node].writer.map_or(0, |writer| writer.uid);
     others_untouched(&before, &after, uid, now)?;
     let told = |row: &&Row| before.rows.iter().any(|other| other.uid == row.uid && !other.woken);
@@ -103,34 +93,50 @@ fn try_written(
     if woken != wake {
         return Err(format!("wakes {wake:?} and says that it woke {woken:?}"));
     }
-    own_row(world, node, key, &after)?;
-    let served = served(world, node, &before, &after, &limits, starts)?;
-    let in_use = usage(&after, &limits, now);
+    own_row(world, node, &after)?;
+    for part in parts(&world.audit.generations, &after)? {
+        order(world, node, &before, &part, starts).map_err(|what| format!("{}: {what}", part.name))?;
+    }
+    world.audit.record = after;
+    Ok(())
+}
+
+/// Those of one part that were let in were the right ones.
+fn order(world: &World, node: usize, before: &Record, part: &Part, starts: &[Ticket]) -> Result<(), String> {
+    let now = world.now;
+    let Part { limits, record: after, .. } = part;
+    let here = |ticket: &Ticket| {
+        let life = world.nodes[node].requests.get(ticket);
+        life.is_some_and(|life| part.has(world.lives[*life].class))
+    };
+    let starts: Vec<Ticket> = starts.iter().copied().filter(here).collect();
+    let served = served(world, node, before, after, limits, &starts)?;
+    let in_use = usage(after, limits, now);
     for waiter in &served {
-        if let Some(what) = in_use.broken(&limits, waiter.class) {
+        if let Some(what) = in_use.broken(limits, waiter.class) {
             return Err(format!("{waiter:?} let in: {what}"));
         }
     }
-    if let Some(waiter) = unfit(&served, &in_use, &limits) {
+    if let Some(waiter) = unfit(&served, &in_use, limits) {
         return Err(format!("{waiter:?} let in with {in_use:?} in use after it, of {limits:?}"));
     }
     let able = |waiter: &Waiter| !after.rows[waiter.row].slow;
-    let waiting: Vec<Waiter> = waiters(&after, &limits, now).into_iter().filter(able).collect();
+    let waiting: Vec<Waiter> = waiters(after, limits, now).into_iter().filter(able).collect();
     // Whose turn it is over several workers is not the referee's to know: lines tell it relative to themselves.
     let row = waiting.iter().chain(&served).map(|waiter| waiter.row).next();
     let one_line = waiting.iter().chain(&served).all(|waiter| Some(waiter.row) == row);
     if !world.audit.keys || one_line {
-        passed_over(&waiting, &served, &in_use, &limits, world.audit.keys).map_or(Ok(()), Err)?;
+        passed_over(&waiting, &served, &in_use, limits, world.audit.keys).map_or(Ok(()), Err)?;
     }
-    first_in_first_out(world, node, starts, &limits, now)?;
-    world.audit.records.insert(Rc::clone(key), after);
-    Ok(())
+    first_in_first_out(world, node, &starts, limits, now)
 }
 
 /// The ledger of n rows and m classes is that large and no larger.
 fn bound_of_bytes(record: &Record) -> usize {
     let share = 40 + HEADS * 36;
-    64 + record.rules.classes.len() * 48 + record.rows.len() * (32 + 4 * share)
+    64 + record.rules.pools.len() * 24
+        + record.rules.classes.len() * 64
+        + record.rows.len() * (32 + 4 * share)
 }
 
 fn others_untouched(before: &Record, after: &Record, uid: u64, now: u64) -> Result<(), String> {
@@ -179,15 +185,12 @@ pub fn heads(row: &Row) -> impl Iterator<Item = &Head> {
 }
 
 /// The worker's row says what is true.
-fn own_row(world: &World, node: usize, key: &Rc<str>, record: &Record) -> Result<(), String> {
+fn own_row(world: &World, node: usize, record: &Record) -> Result<(), String> {
     let at = &world.nodes[node];
     let Some(row) = record.rows.iter().find(|row| Some(row.uid) == at.writer.map(|writer| writer.uid)) else {
         return Err("no row of its own".to_owned());
     };
     for (class, part) in &at.parts {
-        if !at.keeps(*class, key) {
-            continue;
-        }
         let share = row.share(*class);
         let said =
             share.map_or((0, 0, 0), |share| (share.inflight.into(), share.tokens, share.waiting as usize));
@@ -332,7 +335,7 @@ pub fn parked(world: &mut World, life: usize) {
 
 /// A request was refused: it had no patience, or there was no place by the record that it was judged by.
 pub fn refused(world: &mut World, life: usize) {
-    let mut record = std::mem::take(&mut world.audit.judged_by);
+    let record = std::mem::take(&mut world.audit.judged_by);
     let (waiting, capacity) = line_in(world, life, &record);
     let it = &world.lives[life];
     if it.deadline > world.now && waiting < capacity {
@@ -340,36 +343,43 @@ pub fn refused(world: &mut World, life: usize) {
         world.audit.fault(what);
         return;
     }
-    let Some(limits) = world.audit.limits(&it.record, &record) else { return };
+    let known = parts(&world.audit.generations, &record).unwrap_or_default();
+    let newer = |part: &Part| {
+        let rule = record.rules.of(it.class);
+        part.has(it.class) && rule.is_some_and(|rule| rule.generation >= world.nodes[it.node].generation)
+    };
+    let Some(Part { limits, record: mut here, .. }) = known.into_iter().find(newer) else { return };
     // Its own worker's part by what is true; the row may be one that was not heard of for long.
     let node = &world.nodes[it.node];
-    record.rows.retain(|row| node.writer.is_none_or(|writer| row.uid != writer.uid));
-    let alone = node.parts.values().all(|part| part.parked.is_empty());
-    let nobody = alone && record.rows.iter().flat_map(heads).count() == 0;
-    let mut in_use = usage(&record, &limits, world.now);
-    for (class, part) in node.parts.iter().filter(|(class, _)| node.keeps(**class, &it.record)) {
+    here.rows.retain(|row| node.writer.is_none_or(|writer| row.uid != writer.uid));
+    let own =
+        || node.parts.iter().filter(|(class, _)| limits.classes.iter().any(|other| other.key == **class));
+    let alone = own().all(|(_, part)| part.parked.is_empty());
+    let nobody = alone && here.rows.iter().flat_map(heads).count() == 0;
+    let mut in_use = usage(&here, &limits, world.now);
+    for (class, part) in own() {
         in_use.add(limits.place(*class), part.held, part.tokens);
     }
     let fits = in_use.fit(&limits, limits.place(it.class), it.arrival.tokens);
-    if nobody && fits == Fit::Yes && record.rules.generation >= world.nodes[it.node].generation {
+    if nobody && fits == Fit::Yes {
         let what = format!("refused with a free slot and nobody waiting: {it:?}, {record:?}");
         world.audit.fault(what);
     }
 }
 
 fn line(world: &World, life: usize) -> (u64, u64) {
-    let it = &world.lives[life];
-    let record = world.store.get(&it.record).and_then(|(bytes, _)| Record::decode(bytes)).unwrap_or_default();
+    let record = world.store.as_ref().and_then(|(bytes, _)| Record::decode(bytes)).unwrap_or_default();
     line_in(world, life, &record)
 }
 
 /// How many of a request's class wait, and how many may.
 fn line_in(world: &World, life: usize, record: &Record) -> (u64, u64) {
     let it = &world.lives[life];
-    let generation = record.rules.generation.max(world.nodes[it.node].generation);
-    let limits = world.audit.by_generation[&generation].get(&*it.record).cloned();
+    let own = world.nodes[it.node].generation;
+    let generation = record.rules.of(it.class).map_or(own, |rule| rule.generation.max(own));
+    let mut classes = world.audit.generations[&generation].classes.iter();
     let capacity =
-        limits.and_then(|limits| limits.classes.get(limits.place(it.class)).map(|class| class.capacity));
+        classes.find(|class| Key::of(&class.name) == it.class).map(|class| class.queue.capacity as u64);
     let own = world.nodes[it.node].writer.map_or(0, |writer| writer.uid);
     let rows = record.rows.iter().filter(|row| counts(row.beat, world.now) && row.uid != own);
     let here = world.nodes[it.node].parts.get(&it.class).map_or(0, |part| part.parked.len() as u64);

@@ -47,7 +47,7 @@ pub fn policy(kind: Kind, chance: &mut Chance) -> Policy {
     let budget = chance.between(1000, 6000);
     if shared {
         policy.pools = vec![Pool {
-            name: "gpu".to_owned(),
+            name: chance.of(&["gpu", "gpu", "tpu"]).to_owned(),
             concurrency: (kind != Kind::Budgets || chance.one_in(2)).then_some(slots),
             concurrency_tokens: (kind == Kind::Budgets || chance.one_in(5)).then_some(budget),
         }];
@@ -56,7 +56,9 @@ pub fn policy(kind: Kind, chance: &mut Chance) -> Policy {
     policy.classes = Vec::new();
     for (place, name) in names.iter().enumerate() {
         let mut class = Class { name: (*name).to_owned(), ..model.clone() };
-        class.pool = shared.then(|| "gpu".to_owned());
+        // Policies after one another move classes into pools and out of them.
+        let shared = shared && !chance.one_in(6);
+        class.pool = policy.pools.first().filter(|_| shared).map(|pool| pool.name.clone());
         class.concurrency = (!shared || chance.one_in(2)).then(|| chance.between(1, slots as u64) as usize);
         if kind == Kind::Budgets && (!shared || chance.one_in(3)) {
             class.concurrency_tokens = Some(chance.between(500, 3000));

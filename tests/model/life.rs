@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use sluice::core::admission::ledger::ClassKey;
+use sluice::core::admission::ledger::Key;
 use sluice::core::admission::{Admission, Writer};
 use sluice::core::policy::Policy;
 use sluice::core::units::Ticket;
@@ -30,8 +30,7 @@ pub struct Life {
     pub arrival: Arrival,
     pub node: usize,
     pub ticket: Ticket,
-    pub class: ClassKey,
-    pub record: Rc<str>,
+    pub class: Key,
     pub since: u64,
     pub deadline: u64,
     pub state: State,
@@ -53,16 +52,7 @@ pub struct Node {
     pub epoch: u64,
     pub requests: HashMap<Ticket, usize>,
     /// Its part in each class that it has dealt with.
-    pub parts: HashMap<ClassKey, Part>,
-}
-
-impl Node {
-    /// Whether its part in a class stands in that record.
-    pub fn keeps(&self, class: ClassKey, record: &str) -> bool {
-        let class = self.policy.classes.iter().find(|other| ClassKey::of(&other.name) == class);
-        let name = class.map_or("", |class| class.pool.as_ref().unwrap_or(&class.name));
-        record.rsplit('.').next() == Some(name)
-    }
+    pub parts: HashMap<Key, Part>,
 }
 
 /// A worker's part in a class.

@@ -1,12 +1,10 @@
 //! What a policy allows, said again without the filter's words: the referee's own reading of it.
 
-use std::collections::HashMap;
+use sluice::core::admission::ledger::Key;
+use sluice::core::policy::Class;
 
-use sluice::core::admission::ledger::ClassKey;
-use sluice::core::policy::Policy;
-
-/// The limits of what shares one record. Absent = unbounded.
-#[derive(Clone, Debug)]
+/// The limits of what shares slots: a pool, or a class that is in none. Absent = unbounded.
+#[derive(Clone, Debug, Default)]
 pub struct Limits {
     pub slots: Option<u64>,
     pub tokens: Option<u64>,
@@ -16,7 +14,7 @@ pub struct Limits {
 
 #[derive(Clone, Debug)]
 pub struct ClassLimits {
-    pub key: ClassKey,
+    pub key: Key,
     pub slots: Option<u64>,
     pub tokens: Option<u64>,
     pub reserved: u64,
@@ -26,37 +24,23 @@ pub struct ClassLimits {
     pub block: u64,
 }
 
-/// The limits of a policy by the key of the record.
-pub fn limits(policy: &Policy) -> HashMap<String, Limits> {
-    let mut all = HashMap::new();
-    for class in &policy.classes {
-        let pool = class.pool.as_ref().and_then(|name| policy.pools.iter().find(|pool| pool.name == *name));
-        let (key, slots, tokens) = match pool {
-            Some(pool) => (
-                format!("sluice.1.{}.pool.{}", policy.domain, pool.name),
-                pool.concurrency.map(|slots| slots as u64),
-                pool.concurrency_tokens,
-            ),
-            None => (format!("sluice.1.{}.class.{}", policy.domain, class.name), None, None),
-        };
-        let entry = all.entry(key).or_insert(Limits { slots, tokens, classes: Vec::new() });
-        let queue = &class.queue;
-        entry.classes.push(ClassLimits {
-            key: ClassKey::of(&class.name),
-            slots: class.concurrency.map(|slots| slots as u64),
-            tokens: class.concurrency_tokens,
-            reserved: class.reserved as u64,
-            capacity: queue.capacity as u64,
-            promote: queue.promote_after.map(|after| after.as_nanos() as u64),
-            block: queue.promote_after.unwrap_or(queue.timeout / 2).as_nanos() as u64,
-        });
+/// The limits of a class by itself.
+pub fn class_limits(class: &Class) -> ClassLimits {
+    let queue = &class.queue;
+    ClassLimits {
+        key: Key::of(&class.name),
+        slots: class.concurrency.map(|slots| slots as u64),
+        tokens: class.concurrency_tokens,
+        reserved: class.reserved as u64,
+        capacity: queue.capacity as u64,
+        promote: queue.promote_after.map(|after| after.as_nanos() as u64),
+        block: queue.promote_after.unwrap_or(queue.timeout / 2).as_nanos() as u64,
     }
-    all
 }
 
 impl Limits {
     /// The place of a class; one past the last for those that the policy does not know.
-    pub fn place(&self, key: ClassKey) -> usize {
+    pub fn place(&self, key: Key) -> usize {
         self.classes.iter().position(|class| class.key == key).unwrap_or(self.classes.len())
     }
 }

@@ -9,6 +9,7 @@ mod history;
 mod layout;
 mod life;
 mod limits;
+mod parts;
 mod promises;
 mod referee;
 mod rest;

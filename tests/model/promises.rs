@@ -22,17 +22,13 @@ impl One {
         One { admission: Admission::new(policy, Time(MS)), store: Vec::new(), now: MS }
     }
 
-    fn propose(&mut self, pool: sluice::core::admission::PoolId, arriving: Option<Ticket>) -> Settlement {
+    fn propose(&mut self, arriving: Option<Ticket>) -> Settlement {
         let found = (!self.store.is_empty()).then_some(&self.store[..]);
-        self.admission.propose(Time(self.now), WRITER, pool, found, arriving)
+        self.admission.propose(Time(self.now), WRITER, found, arriving)
     }
 
-    fn settle(
-        &mut self,
-        pool: sluice::core::admission::PoolId,
-        arriving: Option<Ticket>,
-    ) -> (bool, Vec<Ticket>) {
-        let mut settlement = self.propose(pool, arriving);
+    fn settle(&mut self, arriving: Option<Ticket>) -> (bool, Vec<Ticket>) {
+        let mut settlement = self.propose(arriving);
         assert!(settlement.is_due(true));
         self.store = settlement.record().to_vec();
         let starts = settlement.starts().to_vec();
@@ -41,17 +37,15 @@ impl One {
 
     fn enter(&mut self, class: u8, tokens: u64, key: Option<u64>) -> (Ticket, bool) {
         let request = Request { stream: StreamId(0), class: ClassId(class), tokens, key, patience: None };
-        let (ticket, pool) = self.admission.enter(Time(self.now), request).unwrap();
-        let admitted = self.settle(pool, Some(ticket)).0;
+        let ticket = self.admission.enter(Time(self.now), request).unwrap();
+        let admitted = self.settle(Some(ticket)).0;
         (ticket, admitted)
     }
 
     /// A request ends: who starts by it.
     fn leave(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        match self.admission.leave(Time(self.now), ticket, true, false) {
-            Some(pool) => self.settle(pool, None).1,
-            None => Vec::new(),
-        }
+        let changed = self.admission.leave(Time(self.now), ticket, true, false);
+        if changed { self.settle(None).1 } else { Vec::new() }
     }
 }
 
@@ -170,14 +164,14 @@ fn proposing_changes_nothing() {
     let mut one = One::new(&policy);
     let tickets: Vec<_> = (0..20).map(|_| one.enter(0, 1, None).0).collect();
     one.now += MS;
-    let pool = one.admission.leave(Time(one.now), tickets[0], true, false).unwrap();
-    let mut first = one.propose(pool, None);
-    let mut second = one.propose(pool, None);
+    assert!(one.admission.leave(Time(one.now), tickets[0], true, false));
+    let mut first = one.propose(None);
+    let mut second = one.propose(None);
     assert_eq!(first.record(), second.record());
     assert_eq!(first.starts(), second.starts());
     assert_eq!(first.starts(), [tickets[2]]);
     drop(first);
     one.admission.commit(Time(one.now), second, true);
-    let third = one.propose(pool, None);
+    let third = one.propose(None);
     assert!(third.starts().is_empty());
 }

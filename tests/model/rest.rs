@@ -1,14 +1,15 @@
 //! What must hold after every event, whether anything was written or not: nobody waits for nothing or for too long.
 
-use std::rc::Rc;
+use std::collections::HashMap;
 
-use sluice::core::admission::ledger::{Record, Row};
+use sluice::core::admission::ledger::Row;
 use sluice::core::units::Time;
 
 use crate::audit::heads;
 use crate::history::MS;
 use crate::life::State;
 use crate::limits::{Fit, Usage};
+use crate::parts::Part;
 use crate::referee::{PICKUP, Waiter, counts, may_go, usage, waiters};
 use crate::world::World;
 
@@ -26,35 +27,28 @@ pub fn after_event(world: &mut World) {
     if world.audit.calm {
         upstream_within_limits(world);
     }
-    let keys: Vec<Rc<str>> = world.audit.records.keys().cloned().collect();
-    for key in keys {
-        let since = world.audit.idle.get(&key).copied();
-        match slot_lies_idle(world, &key) {
-            None => {
-                world.audit.idle.remove(&key);
-            }
-            Some(what) => {
-                let since = since.unwrap_or(world.now);
-                world.audit.idle.insert(Rc::clone(&key), since);
-                if world.now - since > TICK {
-                    world.audit.fault(format!("{key}: since {since} {what}"));
-                }
-            }
+    let mut idle = HashMap::new();
+    for part in world.audit.parts() {
+        let Some(what) = slot_lies_idle(world, &part) else { continue };
+        let since = world.audit.idle.get(&part.name).copied().unwrap_or(world.now);
+        if world.now - since > TICK {
+            world.audit.fault(format!("{}: since {since} {what}", part.name));
         }
+        idle.insert(part.name, since);
     }
+    world.audit.idle = idle;
 }
 
 /// Whether somebody could go by what is true at this moment. What was handed to a worker that hangs, or is in the
 /// hands of one that is not heard of, is free again after its time; who waits on a worker that hangs cannot go.
-fn slot_lies_idle(world: &World, key: &Rc<str>) -> Option<String> {
+fn slot_lies_idle(world: &World, part: &Part) -> Option<String> {
     let now = world.now;
-    let record = &world.audit.records[key];
+    let Part { limits, record, .. } = part;
     if !record.rows.iter().any(|row| heads(row).any(|head| head.granted.is_none())) {
         return None;
     }
-    let limits = world.audit.limits(key, record)?;
-    let mut in_use: Usage = usage(record, &limits, now);
-    let all = waiters(record, &limits, now);
+    let mut in_use: Usage = usage(record, limits, now);
+    let all = waiters(record, limits, now);
     for waiter in &all {
         if waiter.granted.is_some_and(|at: Time| now.saturating_sub(at.0) > PICKUP) {
             in_use.sub(waiter.class, 1, waiter.tokens);
@@ -68,9 +62,9 @@ fn slot_lies_idle(world: &World, key: &Rc<str>) -> Option<String> {
     let next = all
         .iter()
         .filter(|waiter| waiter.granted.is_none())
-        .filter(|waiter| in_use.fit(&limits, waiter.class, waiter.tokens) == Fit::Yes)
+        .filter(|waiter| in_use.fit(limits, waiter.class, waiter.tokens) == Fit::Yes)
         .filter(awake)
-        .find(|waiter| may_go(waiter, &all, &in_use, &limits, world.audit.keys))?;
+        .find(|waiter| may_go(waiter, &all, &in_use, limits, world.audit.keys))?;
     Some(format!("{next:?} could go; in use {in_use:?}"))
 }
 
@@ -79,15 +73,12 @@ fn who_lives_is_heard_of(world: &mut World) {
     let now = world.now;
     let hangs = |thread: usize| world.threads[thread].stalled + crate::world::IDLE_TICK + TICK > now;
     for node in world.nodes.iter().filter(|node| node.alive && !hangs(node.thread)) {
-        for (class, part) in node.parts.iter().filter(|(_, part)| part.held > 0 || !part.parked.is_empty()) {
-            let mut records = world.audit.records.iter().filter(|(key, _)| node.keeps(*class, key));
-            let row = |row: &&Row| node.writer.is_some_and(|writer| writer.uid == row.uid);
-            let fresh =
-                |record: &Record| record.rows.iter().find(row).is_some_and(|row| counts(row.beat, now));
-            if let Some((key, _)) = records.find(|(_, record)| !fresh(record)) {
-                world.audit.found = Some(format!("{key}: a worker with {part:?} is taken for dead"));
-                return;
-            }
+        let busy = node.parts.values().find(|part| part.held > 0 || !part.parked.is_empty());
+        let row = |row: &&Row| node.writer.is_some_and(|writer| writer.uid == row.uid);
+        let heard_of = world.audit.record.rows.iter().find(row).is_some_and(|row| counts(row.beat, now));
+        if let Some(part) = busy.filter(|_| !heard_of) {
+            world.audit.found = Some(format!("a worker with {part:?} is taken for dead"));
+            return;
         }
     }
 }
@@ -118,17 +109,14 @@ fn nobody_waits_too_long(world: &mut World) {
 /// Where no VM fails and nothing is reloaded, what runs is within the limits at every moment.
 fn upstream_within_limits(world: &mut World) {
     let mut found = None;
-    for (key, record) in &world.audit.records {
-        let Some(limits) = world.audit.limits(key, record) else { continue };
-        let mut usage = Usage::none(&limits);
-        for node in &world.nodes {
-            for (class, part) in &node.parts {
-                if node.keeps(*class, key) {
-                    usage.add(limits.place(*class), part.held, part.tokens);
-                }
+    for Part { limits, .. } in &world.audit.parts() {
+        let mut usage = Usage::none(limits);
+        for (class, part) in world.nodes.iter().flat_map(|node| &node.parts) {
+            if limits.place(*class) < limits.classes.len() {
+                usage.add(limits.place(*class), part.held, part.tokens);
             }
         }
-        found = found.or_else(|| (0..limits.classes.len()).find_map(|class| usage.broken(&limits, class)));
+        found = found.or_else(|| (0..limits.classes.len()).find_map(|class| usage.broken(limits, class)));
     }
     if let Some(what) = found {
         world.audit.fault(what);
@@ -142,8 +130,7 @@ pub fn at_the_end(world: &mut World) {
         let what = format!("neither served nor answered: {life:?}");
         world.audit.fault(what);
     }
-    let records = world.audit.records.values();
-    let fresh = records.flat_map(|record| &record.rows).filter(|row| counts(row.beat, world.now));
+    let fresh = world.audit.record.rows.iter().filter(|row| counts(row.beat, world.now));
     let left: Vec<_> =
         fresh.flat_map(|row| &row.shares).filter(|share| share.inflight + share.waiting > 0).collect();
     if !left.is_empty() {

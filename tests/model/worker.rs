@@ -1,9 +1,7 @@
 //! What a worker does in its callbacks: the same steps as the filter's, without its streams.
 
-use std::rc::Rc;
-
 use sluice::core::admission::ledger::Record;
-use sluice::core::admission::{Leaving, PoolId, Request};
+use sluice::core::admission::{Leaving, Request};
 use sluice::core::units::Ticket;
 
 use crate::audit;
@@ -17,11 +15,10 @@ impl World<'_> {
     pub fn admit(&mut self, node: usize, place: usize, arrival: Arrival, request: Request) {
         let now = self.time();
         let at = &mut self.nodes[node];
-        let Some((ticket, pool)) = at.admission.enter(now, request) else { return };
+        let Some(ticket) = at.admission.enter(now, request) else { return };
         let class = &at.policy.classes[place];
         let wait = request.patience.map_or(class.queue.timeout, |patience| patience.min(class.queue.timeout));
-        let key = sluice::core::admission::ledger::ClassKey::of(&class.name);
-        let record = at.admission.record_key(pool).unwrap();
+        let key = sluice::core::admission::ledger::Key::of(&class.name);
         let life = self.lives.len();
         at.requests.insert(ticket, life);
         at.parts.entry(key).or_default().parked.insert(life);
@@ -30,13 +27,12 @@ impl World<'_> {
             node,
             ticket,
             class: key,
-            record,
             since: now.0,
             deadline: now.after(wait).0,
             state: State::Parked,
             entered: now.0,
         });
-        match self.settle(node, pool, Some(ticket), true) {
+        match self.settle(node, Some(ticket), true) {
             Some(true) => {
                 self.seen.admitted += 1;
                 self.tell(life);
@@ -89,13 +85,12 @@ impl World<'_> {
                 self.over(life, ticket);
             }
         }
-        let pool = self.nodes[node].admission.leave(now, ticket, served, broken);
         // Leaving twice is leaving once.
-        if let Some(pool) = pool {
-            if self.nodes[node].admission.leave(now, ticket, served, broken).is_some() {
+        if self.nodes[node].admission.leave(now, ticket, served, broken) {
+            if self.nodes[node].admission.leave(now, ticket, served, broken) {
                 self.audit.fault(format!("{ticket:?} could be released twice"));
             }
-            self.settle(node, pool, None, true);
+            self.settle(node, None, true);
         }
         if self.nodes[node].admission.is_waiting() {
             self.watch(node);
@@ -136,7 +131,8 @@ impl World<'_> {
         }
         let now = self.time();
         let mut left = ACTIONS;
-        let (late, mut changed) = self.nodes[node].admission.expire(now, left);
+        let late = self.nodes[node].admission.expire(now, left);
+        let mut changed = !late.is_empty();
         left -= late.len();
         for Leaving { ticket, stream } in late {
             let life = stream.0 as usize;
@@ -148,13 +144,9 @@ impl World<'_> {
             self.over(life, ticket);
         }
         self.end_lingering(node);
-        changed.extend(self.nodes[node].admission.end_lingering(now));
-        for pool in &changed {
-            self.settle(node, *pool, None, true);
-        }
-        let unsettled = self.nodes[node].admission.unsettled(now);
-        for pool in unsettled.into_iter().filter(|pool| !changed.contains(pool)) {
-            self.settle(node, pool, None, false);
+        changed |= self.nodes[node].admission.end_lingering(now);
+        if changed || self.nodes[node].admission.is_unsettled(now) {
+            self.settle(node, None, changed);
         }
         let ready = self.nodes[node].admission.take_ready(left);
         for Leaving { stream, .. } in ready {
@@ -181,22 +173,15 @@ impl World<'_> {
         }
     }
 
-    pub fn settle(
-        &mut self,
-        node: usize,
-        pool: PoolId,
-        arriving: Option<Ticket>,
-        changed: bool,
-    ) -> Option<bool> {
+    pub fn settle(&mut self, node: usize, arriving: Option<Ticket>, changed: bool) -> Option<bool> {
         let writer = self.nodes[node].writer?;
-        let key = self.nodes[node].admission.record_key(pool)?;
         let now = self.time();
         for again in 0..1000 {
-            let found = self.store.get(&key).cloned();
+            let found = self.store.clone();
             let (bytes, version) =
                 (found.as_ref().map(|found| &found.0[..]), found.as_ref().map(|found| found.1));
             let propose =
-                |world: &mut World| world.nodes[node].admission.propose(now, writer, pool, bytes, arriving);
+                |world: &mut World| world.nodes[node].admission.propose(now, writer, bytes, arriving);
             let mut settlement = propose(self);
             if self.chance(3).is_multiple_of(16) {
                 let mut twin = propose(self);
@@ -208,10 +193,10 @@ impl World<'_> {
                 }
             }
             if again < 3 && !self.racing && self.chance(7 + again).is_multiple_of(8) {
-                self.race(node, &key);
+                self.race(node);
             }
             let due = settlement.is_due(changed);
-            if due && !self.put(&key, settlement.record().to_vec(), version) {
+            if due && !self.put(settlement.record().to_vec(), version) {
                 self.seen.races += 1;
                 continue;
             }
@@ -221,7 +206,7 @@ impl World<'_> {
                     self.wake(*queue);
                 }
                 self.start(node, &starts);
-                audit::written(self, node, &key, bytes, &starts, &settlement.wake);
+                audit::written(self, node, bytes, &starts, &settlement.wake);
             } else if arriving.is_some() {
                 // As it was found, but for new leases that were given.
                 let mut found = bytes.and_then(Record::decode).unwrap_or_default();
@@ -259,7 +244,7 @@ impl World<'_> {
     }
 
     /// Another worker is faster: it settles the same record, and one of its requests may end meanwhile.
-    fn race(&mut self, node: usize, key: &Rc<str>) {
+    fn race(&mut self, node: usize) {
         let able = |at: &usize| {
             let other = &self.nodes[*at];
             other.alive && other.writer.is_some() && self.threads[other.thread].stalled <= self.now
@@ -270,18 +255,12 @@ impl World<'_> {
             return;
         }
         self.racing = true;
-        let runs =
-            |life: &&usize| self.lives[**life].state == State::Running && self.lives[**life].record == *key;
+        let runs = |life: &&usize| self.lives[**life].state == State::Running;
         let running = self.nodes[other].requests.values().filter(runs).min().copied();
         match running.filter(|_| self.chance(13).is_multiple_of(2)) {
             Some(life) => self.leave(life, true, false),
             None => {
-                let pools = self.nodes[other].admission.pools();
-                for pool in pools {
-                    if self.nodes[other].admission.record_key(pool).as_ref() == Some(key) {
-                        self.settle(other, pool, None, true);
-                    }
-                }
+                self.settle(other, None, true);
             }
         }
         self.racing = false;

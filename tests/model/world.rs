@@ -63,7 +63,8 @@ pub struct World<'a> {
     pub threads: Vec<Thread>,
     pub nodes: Vec<Node>,
     pub lives: Vec<Life>,
-    pub store: HashMap<Rc<str>, (Vec<u8>, u32)>,
+    /// The record and its version.
+    pub store: Option<(Vec<u8>, u32)>,
     pub audit: Audit,
     pub seen: Seen,
     pub racing: bool,
@@ -83,7 +84,7 @@ impl<'a> World<'a> {
             threads: (0..threads).map(|_| Thread::default()).collect(),
             nodes: Vec::new(),
             lives: Vec::new(),
-            store: HashMap::new(),
+            store: None,
             audit: Audit::new(policies, calm),
             seen: Seen::default(),
             racing: false,
@@ -309,12 +310,12 @@ impl<'a> World<'a> {
         self.schedule(self.now + gone, Event::Configure { thread, policy: None });
     }
 
-    pub fn put(&mut self, key: &Rc<str>, bytes: Vec<u8>, version: Option<u32>) -> bool {
-        if self.store.get(key).map(|(_, version)| *version) != version {
+    pub fn put(&mut self, bytes: Vec<u8>, version: Option<u32>) -> bool {
+        if self.store.as_ref().map(|(_, version)| *version) != version {
             return false;
         }
         self.version += 1;
-        self.store.insert(Rc::clone(key), (bytes, self.version));
+        self.store = Some((bytes, self.version));
         true
     }
 }

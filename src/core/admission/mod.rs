@@ -5,34 +5,38 @@ mod claims;
 mod drain;
 pub mod ledger;
 mod line;
-mod pool;
+mod own;
 mod settle;
 mod watch;
 
 pub use claims::{Leaving, Request};
-pub use pool::PoolId;
 pub use settle::{Settlement, Writer};
 
 use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::core::policy::Policy;
 use crate::core::units::{ClassId, Ticket, Time};
 use claims::{Claims, Place};
 use drain::DrainRate;
-pub use ledger::Demand;
-use ledger::{ClassKey, Head, Record};
+use ledger::{BEAT, Head, Key, Record, Rules};
+pub use ledger::{Demand, Limit};
 use line::Line;
-use pool::Pool;
 use watch::Watch;
 
 /// How long a slot stays taken after a client has left a running request: the model server has not seen it yet.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// One worker's part in the pools of its policy.
+/// One worker's part in the classes of its policy.
 #[derive(Debug)]
 pub struct Admission {
-    pools: Vec<Pool>,
+    /// The key of the domain's record.
+    key: Rc<str>,
+    /// The limits under this policy.
+    rules: Rules,
+    /// When this worker's row was last written.
+    beat: Time,
     classes: Vec<Class>,
     claims: Claims,
     /// Who waits until when.
@@ -49,8 +53,7 @@ pub struct Admission {
 /// One worker's part in a class.
 #[derive(Debug)]
 struct Class {
-    key: ClassKey,
-    pool: PoolId,
+    key: Key,
     timeout: Duration,
     line: Line,
     inflight: u32,
@@ -63,10 +66,8 @@ struct Class {
 impl Admission {
     /// Nothing in flight, nobody waiting; `now` is the policy's generation.
     pub fn new(policy: &Policy, now: Time) -> Admission {
-        let (pools, of_class) = pool::pools(policy, now);
-        let class = |(class, pool): (&crate::core::policy::Class, PoolId)| Class {
-            key: ClassKey::of(&class.name),
-            pool,
+        let class = |class: &crate::core::policy::Class| Class {
+            key: Key::of(&class.name),
             timeout: class.queue.timeout,
             line: Line::default(),
             inflight: 0,
@@ -75,8 +76,10 @@ impl Admission {
             demand: Demand::default(),
         };
         Admission {
-            pools,
-            classes: policy.classes.iter().zip(of_class).map(class).collect(),
+            key: own::record_key(policy),
+            rules: own::rules(policy, now),
+            beat: Time::default(),
+            classes: policy.classes.iter().map(class).collect(),
             claims: Claims::default(),
             deadlines: BTreeSet::new(),
             ready: VecDeque::new(),
@@ -91,53 +94,49 @@ impl Admission {
         self.watch.note(now);
     }
 
-    /// A request arrives and stands in line: settle its pool to see whether it may go on. `None` where there is no
-    /// such class.
-    pub fn enter(&mut self, now: Time, request: Request) -> Option<(Ticket, PoolId)> {
+    /// A request arrives and stands in line: settle to see whether it may go on. `None` where there is no such class.
+    pub fn enter(&mut self, now: Time, request: Request) -> Option<Ticket> {
         let class = self.classes.get_mut(request.class.index())?;
         let wait = request.patience.map_or(class.timeout, |patience| patience.min(class.timeout));
         let deadline = now.after(wait);
-        let pool = class.pool;
         let ticket = self.claims.enter(&request, deadline, |ticket| {
             let head = Head { ticket, since: now, tokens: request.tokens, ..Head::default() };
             class.line.push(head, request.key)
         });
         self.deadlines.insert((deadline, ticket));
-        Some((ticket, pool))
+        Some(ticket)
     }
 
-    /// A request ends, wherever it stood; the pool that has to be settled. `served` tells that an answer below 500 ran
-    /// its course, `broken` that the model server may not know yet that nobody wants the answer: then the slot is
-    /// given back a little later. Without effect on a ticket that has left.
-    pub fn leave(&mut self, now: Time, ticket: Ticket, served: bool, broken: bool) -> Option<PoolId> {
-        let claim = self.claims.get_mut(ticket)?;
-        let class = self.classes.get_mut(claim.class.index())?;
+    /// A request ends, wherever it stood; whether there is something to settle now. `served` tells that an answer below
+    /// 500 ran its course, `broken` that the model server may not know yet that nobody wants the answer: then the slot
+    /// is given back a little later. Without effect on a ticket that has left.
+    pub fn leave(&mut self, now: Time, ticket: Ticket, served: bool, broken: bool) -> bool {
+        let Some(claim) = self.claims.get_mut(ticket) else { return false };
+        let Some(class) = self.classes.get_mut(claim.class.index()) else { return false };
         match claim.place {
-            Place::Lingering => return None,
+            Place::Lingering => return false,
             Place::Running if broken => {
                 claim.place = Place::Lingering;
                 self.lingering.push_back((now.after(LINGER), ticket));
-                return None;
+                return false;
             }
             Place::Running if served => class.rate.answered(now),
             Place::Running | Place::Waiting { .. } => {}
         }
-        let pool = class.pool;
         self.forget(now, ticket);
-        Some(pool)
+        true
     }
 
-    /// Takes at most `most` requests out of the lines whose patience has ended; their pools have to be settled.
-    pub fn expire(&mut self, now: Time, most: usize) -> (Vec<Leaving>, BTreeSet<PoolId>) {
-        let (mut leaving, mut pools) = (Vec::new(), BTreeSet::new());
+    /// Takes at most `most` requests out of the lines whose patience has ended; if there are any, settle.
+    pub fn expire(&mut self, now: Time, most: usize) -> Vec<Leaving> {
+        let mut leaving = Vec::new();
         while leaving.len() < most
             && let Some((_, ticket)) = self.deadlines.first().copied().filter(|(until, _)| *until <= now)
         {
             leaving.extend(self.claims.leaving(ticket));
-            pools.extend(self.pool_of(ticket));
             self.forget(now, ticket);
         }
-        (leaving, pools)
+        leaving
     }
 
     /// At most `most` requests that were given a slot and are to be told.
@@ -152,15 +151,15 @@ impl Admission {
         leaving
     }
 
-    /// Gives back the slots of clients that left long enough ago; the pools that have to be settled.
-    pub fn end_lingering(&mut self, now: Time) -> BTreeSet<PoolId> {
-        let mut pools = BTreeSet::new();
+    /// Gives back the slots of clients that left long enough ago; whether there are any, and so something to settle.
+    pub fn end_lingering(&mut self, now: Time) -> bool {
+        let mut any = false;
         while let Some((_, ticket)) = self.lingering.front().copied().filter(|(until, _)| *until <= now) {
             self.lingering.pop_front();
-            pools.extend(self.pool_of(ticket));
             self.forget(now, ticket);
+            any = true;
         }
-        pools
+        any
     }
 
     /// Whether [`Admission::take_ready`] would find something to do.
@@ -185,41 +184,37 @@ impl Admission {
         drain::retry_after(&class.map(|class| class.demand).unwrap_or_default(), now, chance)
     }
 
-    /// What each class of `pool` is up against by its record as `found`, and how many it may have in flight.
-    pub fn observe(
-        &self,
-        now: Time,
-        pool: PoolId,
-        found: Option<&[u8]>,
-    ) -> Vec<(ClassId, Demand, Option<u64>)> {
-        let Some(pool) = self.pools.get(pool.0) else { return Vec::new() };
-        let record = found.and_then(Record::decode).unwrap_or_default();
-        let rules = if record.rules.is_older(&pool.rules) { &pool.rules } else { &record.rules };
-        let observed = |class: &ClassId| {
-            let key = self.classes.get(class.index())?.key;
-            let limit = rules.of(key).map_or(u32::MAX, |rule| rule.concurrency).min(rules.concurrency);
-            let limit = (limit != u32::MAX).then_some(u64::from(limit));
-            Some((*class, record.demand(now, key), limit))
+    /// What each class is up against by the record as `found`, and its limits over all workers.
+    pub fn observe(&self, now: Time, found: Option<&[u8]>) -> Vec<(ClassId, Demand, Limit)> {
+        let mut record = found.and_then(Record::decode).unwrap_or_default();
+        self.bring_in(&mut record);
+        let observed = |(place, class): (usize, &Class)| {
+            let id = ClassId(u8::try_from(place).ok()?);
+            Some((id, record.demand(now, class.key), record.rules.limit(class.key)))
         };
-        pool.classes.iter().filter_map(observed).collect()
+        self.classes.iter().enumerate().filter_map(observed).collect()
     }
 
-    /// The record of `pool` with this policy's limits, where the one `found` has older ones.
-    pub fn announce(&self, pool: PoolId, found: Option<&[u8]>) -> Option<Vec<u8>> {
-        let own = self.pools.get(pool.0)?;
-        let mut record = Record::decode(found?).filter(|record| record.rules.is_older(&own.rules))?;
-        record.rules.clone_from(&own.rules);
-        Some(record.encode())
+    /// The record with this policy's limits, where the one `found` does not know them.
+    pub fn announce(&self, found: Option<&[u8]>) -> Option<Vec<u8>> {
+        let mut record = Record::decode(found?)?;
+        self.bring_in(&mut record).then(|| record.encode())
     }
 
-    /// All pools.
-    pub fn pools(&self) -> impl Iterator<Item = PoolId> + use<> {
-        (0..self.pools.len()).map(PoolId)
+    /// Makes the record know this policy's limits; false where it did.
+    fn bring_in(&self, record: &mut Record) -> bool {
+        if record.rules.hold(&self.rules) {
+            return false;
+        }
+        let mut rules = std::mem::take(&mut record.rules);
+        rules.adopt(&self.rules, |class| record.mentions(class));
+        record.rules = rules;
+        true
     }
 
-    fn pool_of(&self, ticket: Ticket) -> Option<PoolId> {
-        let claim = self.claims.get(ticket)?;
-        self.classes.get(claim.class.index()).map(|class| class.pool)
+    /// Whether others have to hear of this worker, so that they do not take it for dead.
+    fn needs_beat(&self, now: Time) -> bool {
+        now.since(self.beat) >= BEAT
     }
 
     /// Takes a request out of everything.

@@ -4,10 +4,10 @@
 
 use std::rc::Rc;
 
+use super::Admission;
 use super::claims::Place;
 use super::ledger::{Demand, HEADS, Handout, LEASE, Record, Row, Share};
-use super::{Admission, PoolId};
-use crate::core::units::{ClassId, Ticket, Time};
+use crate::core::units::{Ticket, Time};
 
 /// Most requests taken at once: they are told one by one, and the rest of the time belongs to others.
 const MOST: usize = 32;
@@ -32,10 +32,10 @@ pub struct Settlement {
     idle: bool,
     /// Whether the request that arrives finds neither a slot nor a place in line.
     full: bool,
-    pool: PoolId,
     arriving: Option<Ticket>,
     taken: Vec<Ticket>,
-    demands: Vec<(ClassId, Demand)>,
+    /// By class.
+    demands: Vec<Demand>,
     /// The record, to be written as bytes where it has to be.
     draft: Record,
     handout: Handout,
@@ -60,66 +60,47 @@ impl Settlement {
 }
 
 impl Admission {
-    /// The key of a pool's record.
-    pub fn record_key(&self, pool: PoolId) -> Option<Rc<str>> {
-        self.pools.get(pool.0).map(|pool| Rc::clone(&pool.key))
+    /// The key of the domain's record.
+    pub fn record_key(&self) -> Rc<str> {
+        Rc::clone(&self.key)
     }
 
-    /// The pools with which there is something to settle: somebody waits, or others have to hear of this worker.
-    pub fn unsettled(&self, now: Time) -> Vec<PoolId> {
-        let due = |pool: &super::Pool| {
-            let classes = pool.classes.iter().filter_map(|class| self.classes.get(class.index()));
-            let (mut waiting, mut inflight) = (false, false);
-            for class in classes {
-                waiting |= class.line.len() > 0;
-                inflight |= class.inflight > 0;
-            }
-            waiting || (inflight && pool.needs_beat(now))
-        };
-        let all = self.pools.iter().enumerate();
-        all.filter(|(_, pool)| due(pool)).map(|(place, _)| PoolId(place)).collect()
+    /// Whether there is something to settle: somebody waits, or others have to hear of this worker.
+    pub fn is_unsettled(&self, now: Time) -> bool {
+        self.classes.iter().any(|class| class.line.len() > 0) || self.is_unheard(now)
     }
 
-    /// The pools in which others would soon take this worker for dead.
-    pub fn unheard(&self, now: Time) -> Vec<PoolId> {
-        let busy = |pool: &super::Pool| {
-            let mut classes = pool.classes.iter().filter_map(|class| self.classes.get(class.index()));
-            pool.needs_beat(now) && classes.any(|class| class.line.len() > 0 || class.inflight > 0)
-        };
-        let all = self.pools.iter().enumerate();
-        all.filter(|(_, pool)| busy(pool)).map(|(place, _)| PoolId(place)).collect()
+    /// Whether others would soon take this worker for dead, and it has something to lose by that.
+    pub fn is_unheard(&self, now: Time) -> bool {
+        let busy = |class: &super::Class| class.line.len() > 0 || class.inflight > 0;
+        self.needs_beat(now) && self.classes.iter().any(busy)
     }
 
-    /// What settling `pool` comes to, given its record as `found`; `arriving` is the request it is done for. Nothing
+    /// What settling comes to, given the domain's record as `found`; `arriving` is the request it is done for. Nothing
     /// changes by it but which memory is free.
     pub fn propose(
         &mut self,
         now: Time,
         writer: Writer,
-        pool: PoolId,
         found: Option<&[u8]>,
         arriving: Option<Ticket>,
     ) -> Settlement {
         self.watch.note(now);
         let mut to = std::mem::take(&mut self.spare);
-        (to.pool, to.arriving, to.idle, to.full) = (pool, arriving, true, true);
+        (to.arriving, to.idle, to.full) = (arriving, true, true);
         to.wake.clear();
         to.taken.clear();
         to.demands.clear();
         if !found.is_some_and(|found| to.draft.read(found)) {
             to.draft = Record::default();
         }
-        if let Some(own) = self.pools.get(pool.0) {
-            self.settle(now, writer, own, &mut to);
-        }
+        self.settle(now, writer, &mut to);
         to
     }
 
-    fn settle(&self, now: Time, writer: Writer, own: &super::Pool, to: &mut Settlement) {
+    fn settle(&self, now: Time, writer: Writer, to: &mut Settlement) {
         let Settlement { draft: record, taken, wake, demands, handout, .. } = to;
-        if record.rules.is_older(&own.rules) {
-            record.rules.clone_from(&own.rules);
-        }
+        self.bring_in(record);
         record.rows.retain(|row| row.uid == writer.uid || now.since(row.beat) < LEASE * 3);
         for row in record.rows.iter_mut().filter(|row| row.uid != writer.uid) {
             self.watch.forgive(row);
@@ -131,7 +112,7 @@ impl Admission {
         }
         let before = record.rows.get(at);
         let heard_of =
-            before.is_some_and(|row| row.is_fresh(now) && !row.slow && !row.woken) && !own.needs_beat(now);
+            before.is_some_and(|row| row.is_fresh(now) && !row.slow && !row.woken) && !self.needs_beat(now);
         // What was handed to a worker that is taken for dead has been handed to others since.
         if let Some(row) = before.filter(|row| row.is_fresh(now)) {
             self.take(row, taken);
@@ -139,7 +120,7 @@ impl Admission {
         let mut more = true;
         while more {
             if let Some(row) = record.rows.get_mut(at) {
-                self.rewrite(now, writer, own, taken, row);
+                self.rewrite(now, writer, taken, row);
             }
             handout.run(record, now);
             let so_far = taken.len();
@@ -156,11 +137,7 @@ impl Admission {
                 wake.push(row.queue);
             }
         }
-        let demand = |class: &ClassId| {
-            let key = self.classes.get(class.index())?.key;
-            Some((*class, record.demand(now, key)))
-        };
-        demands.extend(own.classes.iter().filter_map(demand));
+        demands.extend(self.classes.iter().map(|class| record.demand(now, class.key)));
         to.full = to
             .arriving
             .is_some_and(|ticket| !taken.contains(&ticket) && self.finds_no_place(now, ticket, record));
@@ -175,10 +152,8 @@ impl Admission {
     }
 
     fn carry_out(&mut self, now: Time, settlement: &Settlement, written: bool) -> bool {
-        for (class, demand) in &settlement.demands {
-            if let Some(class) = self.classes.get_mut(class.index()) {
-                class.demand = *demand;
-            }
+        for (class, demand) in self.classes.iter_mut().zip(&settlement.demands) {
+            class.demand = *demand;
         }
         if !written {
             if let Some(ticket) = settlement.arriving {
@@ -186,9 +161,7 @@ impl Admission {
             }
             return false;
         }
-        if let Some(pool) = self.pools.get_mut(settlement.pool.0) {
-            pool.beat = now;
-        }
+        self.beat = now;
         let mut admitted = false;
         for ticket in settlement.taken.iter().copied() {
             if !self.start(now, ticket) {
@@ -230,14 +203,13 @@ impl Admission {
     }
 
     /// Writes this worker's row by its own truth, `taken` being in flight already.
-    fn rewrite(&self, now: Time, writer: Writer, pool: &super::Pool, taken: &[Ticket], row: &mut Row) {
+    fn rewrite(&self, now: Time, writer: Writer, taken: &[Ticket], row: &mut Row) {
         (row.uid, row.beat, row.queue) = (writer.uid, now, writer.queue);
         (row.woken, row.slow) = (false, false);
         let mut len = 0;
-        for id in &pool.classes {
-            let Some(class) = self.classes.get(id.index()) else { continue };
-            let taken_here =
-                taken.iter().filter_map(|ticket| self.claims.get(*ticket)).filter(|c| c.class == *id);
+        for (place, class) in self.classes.iter().enumerate() {
+            let claims = taken.iter().filter_map(|ticket| self.claims.get(*ticket));
+            let taken_here = claims.filter(|claim| claim.class.index() == place);
             let (count, tokens) =
                 taken_here.fold((0u32, 0u64), |(n, sum), c| (n + 1, sum.saturating_add(c.tokens)));
             let inflight = class.inflight + count;

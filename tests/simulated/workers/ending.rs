@@ -2,7 +2,7 @@
 
 use super::{CREWS, GAUGES, INFLIGHT, LIMIT, LINGER, QUEUED, TICK, millis, policy};
 use crate::harness::world::NativeWorld;
-use crate::stories::words::{answer, ok, short};
+use crate::stories::words::{answer, long, ok, short};
 use crate::stories::{Answer, Sent, World};
 
 #[test]
@@ -96,4 +96,77 @@ fn a_retired_configuration_keeps_no_slot() {
         assert!(!new.into_iter().any(|sent| world.answered(sent)));
         world.close();
     }
+}
+
+/// `short` and `long` in a pool, or each by itself where there is none.
+fn pooled(pool: Option<(&str, usize)>) -> String {
+    let pools = pool
+        .map_or(String::new(), |(name, slots)| format!(r#"{{"name": "{name}", "concurrency": {slots}}}"#));
+    let place = pool.map_or(r#""concurrency": 4"#.to_owned(), |(name, _)| format!(r#""pool": "{name}""#));
+    format!(
+        r#"{{"pools": [{pools}], "classes": [
+            {{"name": "short", "at_most": {{"prompt_chars": 200, "max_tokens": 256}}, {place}, "queue": {{"timeout": "30s"}}}},
+            {{"name": "long", {place}, "queue": {{"timeout": "30s"}}}}]}}"#
+    )
+}
+
+#[test]
+fn a_class_that_moves_into_a_pool_or_whose_pool_is_renamed_keeps_its_counts() {
+    for workers in CREWS {
+        let mut world = NativeWorld::with_workers(workers, &pooled(None));
+        for _ in 0..8 {
+            world.send(&short());
+            world.send(&long());
+        }
+        let running = |world: &NativeWorld| world.running("llm_short") + world.running("llm_long");
+        assert_eq!(running(&world), 8);
+        world.reconfigure(&pooled(Some(("gpu", 3))));
+        (0..4).for_each(|_| {
+            world.send(&long());
+        });
+        let mut most = 8;
+        for ended in 1..=20 {
+            if ended == 8 {
+                world.reconfigure(&pooled(Some(("renamed", 3))));
+                world.send(&short());
+            }
+            let first = world.open()[0];
+            world.answer(first, ok());
+            most = (most - 1).max(3);
+            assert!(running(&world) <= most, "{workers} workers, {ended} answers: {}", running(&world));
+        }
+        world.reconfigure(&pooled(None));
+        world.pass(GAUGES);
+        world.metric_is(INFLIGHT, u64::try_from(world.running("llm_short")).unwrap());
+        while let Some(first) = world.open().first().copied() {
+            world.answer(first, ok());
+        }
+        world.pass(GAUGES);
+        world.metric_is(INFLIGHT, 0);
+        world.metric_is(QUEUED, 0);
+        world.close();
+    }
+}
+
+#[test]
+fn filters_of_one_domain_with_classes_of_their_own_keep_their_limits() {
+    let one = r#"{"classes": [{"name": "chat", "concurrency": 2}]}"#;
+    let mut world = NativeWorld::with_workers(2, one);
+    (0..6).for_each(|_| {
+        world.send(&short());
+    });
+    world.reconfigure(r#"{"classes": [{"name": "batch", "concurrency": 3}]}"#);
+    (0..6).for_each(|_| {
+        world.send(&short());
+    });
+    // What the newest configuration does not know goes on under the limits that it came under.
+    let mut running = world.open().len();
+    assert_eq!(running, 5);
+    while running > 0 {
+        let first = world.open()[0];
+        world.answer(first, ok());
+        assert!(world.open().len() <= running);
+        running = world.open().len();
+    }
+    world.close();
 }

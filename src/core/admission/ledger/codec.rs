@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::record::Record;
-use super::rules::ClassKey;
+use super::rules::Key;
 use crate::core::units::{Ticket, Time};
 
 const NEVER: u64 = u64::MAX;
@@ -27,12 +27,19 @@ impl Record {
     pub fn write(&self, to: &mut Vec<u8>) {
         to.clear();
         let mut to = Writer(to);
-        to.u64(self.rules.generation);
-        to.u32(self.rules.concurrency);
-        to.u64(self.rules.tokens);
+        to.len(self.rules.pools.len());
+        for rule in &self.rules.pools {
+            to.u32(rule.pool.0);
+            to.u64(rule.generation);
+            to.u32(rule.concurrency);
+            to.u64(rule.tokens);
+        }
         to.len(self.rules.classes.len());
         for rule in &self.rules.classes {
             to.u32(rule.class.0);
+            to.u64(rule.generation);
+            to.u32(u32::from(rule.pool.is_some()));
+            to.u32(rule.pool.unwrap_or_default().0);
             to.u32(rule.concurrency);
             to.u64(rule.tokens);
             to.u32(rule.reserved);
@@ -78,12 +85,18 @@ impl Record {
     }
 
     fn read_all(&mut self, from: &mut Reader) -> Option<()> {
-        let rules = &mut self.rules;
-        rules.generation = from.u64()?;
-        rules.concurrency = from.u32()?;
-        rules.tokens = from.u64()?;
-        from.list(&mut rules.classes, |from, rule| {
-            rule.class = ClassKey(from.u32()?);
+        from.list(&mut self.rules.pools, |from, rule| {
+            rule.pool = Key(from.u32()?);
+            rule.generation = from.u64()?;
+            rule.concurrency = from.u32()?;
+            rule.tokens = from.u64()?;
+            Some(())
+        })?;
+        from.list(&mut self.rules.classes, |from, rule| {
+            rule.class = Key(from.u32()?);
+            rule.generation = from.u64()?;
+            let (pooled, pool) = (from.u32()? != 0, Key(from.u32()?));
+            rule.pool = pooled.then_some(pool);
             rule.concurrency = from.u32()?;
             rule.tokens = from.u64()?;
             rule.reserved = from.u32()?;
@@ -97,7 +110,7 @@ impl Record {
             let flags = from.u32()?;
             (row.woken, row.slow) = (flags & 1 != 0, flags & 2 != 0);
             from.list(&mut row.shares, |from, share| {
-                share.class = ClassKey(from.u32()?);
+                share.class = Key(from.u32()?);
                 share.inflight = from.u32()?;
                 share.tokens = from.u64()?;
                 share.waiting = from.u32()?;
@@ -172,12 +185,14 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClassRule, Head, Row, Rules, Share};
+    use super::super::{ClassRule, Head, PoolRule, Row, Rules, Share};
     use super::*;
 
     fn record() -> Record {
         let rule = ClassRule {
-            class: ClassKey::of("short"),
+            class: Key::of("short"),
+            generation: 6,
+            pool: Some(Key::of("gpu")),
             concurrency: 4,
             tokens: u64::MAX,
             reserved: 1,
@@ -185,7 +200,8 @@ mod tests {
             promote_after: Some(Duration::from_millis(2500)),
             block_after: Duration::from_millis(2500),
         };
-        let long = ClassRule { class: ClassKey::of("long"), promote_after: None, ..rule };
+        let long = ClassRule { class: Key::of("long"), pool: None, promote_after: None, ..rule };
+        let pool = PoolRule { pool: Key::of("gpu"), generation: 6, concurrency: 5, tokens: 1000 };
         let head = Head { ticket: Ticket(7), since: Time(5), tokens: 300, turn: 2, granted: Some(Time(9)) };
         let share = Share {
             class: rule.class,
@@ -198,7 +214,7 @@ mod tests {
         };
         let row = Row { uid: 1, beat: Time(10), queue: 3, woken: true, slow: false, shares: vec![share] };
         let slow = Row { uid: 2, woken: false, slow: true, shares: vec![], ..row.clone() };
-        let rules = Rules { generation: 6, concurrency: 5, tokens: 1000, classes: vec![rule, long] };
+        let rules = Rules { pools: vec![pool], classes: vec![rule, long] };
         Record { rules, rows: vec![row, slow] }
     }
 

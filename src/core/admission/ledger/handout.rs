@@ -18,7 +18,7 @@ impl Handout {
         take_back(record, now);
         let Handout { usage, fronts } = self;
         usage.count(record, now);
-        if usage.free(&record.rules) == 0 {
+        if usage.is_all_full(&record.rules) {
             return;
         }
         find_fronts(fronts, record, now, usage);
@@ -37,7 +37,11 @@ impl Handout {
                     fronts.retain(|front| front.urgency != closed);
                     continue;
                 }
-                Verdict::ClosesAll => return,
+                Verdict::ClosesPool => {
+                    let closed = front.pool;
+                    fronts.retain(|front| front.pool != closed);
+                    continue;
+                }
             }
             if !front.advance(record, now) {
                 fronts.swap_remove(at);
@@ -70,6 +74,8 @@ struct Front {
     share: usize,
     head: usize,
     urgency: usize,
+    /// What it shares slots with: the place of its pool, or behind those its own.
+    pool: usize,
     /// How many turns of its line come before its own.
     turn: u32,
     /// Since when it waits.
@@ -125,11 +131,13 @@ fn find_fronts(fronts: &mut Vec<Front>, record: &Record, now: Time, usage: &Usag
                 continue;
             }
             let since = Time::default();
+            let pool = usage.pool(urgency).unwrap_or(record.rules.pools.len() + urgency);
             let mut front = Front {
                 row,
                 share,
                 head: 0,
                 urgency,
+                pool,
                 turn: 0,
                 since,
                 promoted: None,
@@ -143,14 +151,16 @@ fn find_fronts(fronts: &mut Vec<Front>, record: &Record, now: Time, usage: &Usag
     }
 }
 
-/// Which front is to be served next: that of the most urgent class, or of the one with the oldest promoted request
-/// where that is older.
+/// Which front is to be served next, one pool after the other: that of the most urgent class, or of the one with the
+/// oldest promoted request where that is older.
 fn next(fronts: &[Front]) -> Option<usize> {
-    let urgency = fronts.iter().map(|front| front.urgency).min()?;
+    let pool = fronts.first()?.pool;
+    let beside = || fronts.iter().filter(|front| front.pool == pool);
+    let urgency = beside().map(|front| front.urgency).min()?;
     let urgent = first_of(fronts, urgency)?;
     let age = |front: &Front| front.promoted.map_or(front.since, |promoted| promoted.min(front.since));
-    let since = fronts.iter().filter(|front| front.urgency == urgency).map(age).min()?;
-    let lesser = fronts.iter().filter(|front| front.urgency > urgency);
+    let since = beside().filter(|front| front.urgency == urgency).map(age).min()?;
+    let lesser = beside().filter(|front| front.urgency > urgency);
     let promoted = lesser.filter_map(|front| Some((front.promoted?, front.urgency))).min();
     match promoted.filter(|(promoted, _)| *promoted < since) {
         Some((_, urgency)) => first_of(fronts, urgency),
@@ -166,7 +176,7 @@ fn first_of(fronts: &[Front], urgency: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClassKey, ClassRule, Rules};
+    use super::super::{ClassRule, Key, PoolRule, Rules};
     use super::*;
     use crate::core::units::Ticket;
     use std::time::Duration;
@@ -176,7 +186,9 @@ mod tests {
     /// A pool of `slots` with classes `a`, `b` and `c`; who waits for 5 s in the latter is promoted.
     fn rules(slots: u32, change: impl Fn(&mut [ClassRule])) -> Rules {
         let rule = |name: &str| ClassRule {
-            class: ClassKey::of(name),
+            class: Key::of(name),
+            generation: 1,
+            pool: Some(Key::of("gpu")),
             concurrency: u32::MAX,
             tokens: u64::MAX,
             reserved: 0,
@@ -186,14 +198,15 @@ mod tests {
         };
         let mut classes = vec![rule("a"), rule("b"), rule("c")];
         change(&mut classes);
-        Rules { generation: 1, concurrency: slots, tokens: 1000, classes }
+        let pool = PoolRule { pool: Key::of("gpu"), generation: 1, concurrency: slots, tokens: 1000 };
+        Rules { pools: vec![pool], classes }
     }
 
     /// Requests by class, seconds waited and tokens, in the order of their line.
     fn row(uid: u64, waiting: &[(&str, u64, u64)]) -> Row {
         let mut row = Row { uid, beat: NOW, ..Row::default() };
         for (at, (class, waited, tokens)) in waiting.iter().enumerate() {
-            let class = ClassKey::of(class);
+            let class = Key::of(class);
             if row.share(class).is_none() {
                 row.shares.push(Share { class, ..Share::default() });
             }

@@ -1,4 +1,4 @@
-//! The ledger: what all workers of the process know together about one pool. One record of shared data, changed by
+//! The ledger: what all workers of the process know together about one domain. One record of shared data, changed by
 //! compare-and-swap; each worker writes its own row from its own truth and hands free slots out to whoever is next.
 
 mod codec;
@@ -9,7 +9,7 @@ mod usage;
 
 pub use handout::Handout;
 pub use record::{Demand, Head, Record, Row, Share};
-pub use rules::{ClassKey, ClassRule, Rules};
+pub use rules::{ClassRule, Key, Limit, PoolRule, Rules};
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! The record: the pool's rules and a row for every worker that has something to do with it.
+//! The record: the domain's rules and a row for every worker that has something to do with it.
 
 use super::LEASE;
-use super::rules::{ClassKey, Rules};
+use super::rules::{Key, Rules};
 use crate::core::units::{Ticket, Time};
 
 /// What the workers know together.
@@ -34,7 +34,7 @@ pub struct Row {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
     /// Which class.
-    pub class: ClassKey,
+    pub class: Key,
     /// Requests in flight.
     pub inflight: u32,
     /// Their estimated tokens.
@@ -69,6 +69,8 @@ pub struct Head {
 pub struct Demand {
     /// Requests in flight.
     pub inflight: u32,
+    /// Their estimated tokens.
+    pub tokens: u64,
     /// Requests waiting.
     pub waiting: u32,
     /// Answers a second; 0 where not known.
@@ -84,7 +86,7 @@ impl Row {
     }
 
     /// Its part in a class.
-    pub fn share(&self, class: ClassKey) -> Option<&Share> {
+    pub fn share(&self, class: Key) -> Option<&Share> {
         self.shares.iter().find(|share| share.class == class)
     }
 }
@@ -102,10 +104,16 @@ impl Record {
         self.rows.iter().filter(move |row| row.is_fresh(now))
     }
 
+    /// Whether some row still has to do with `class`.
+    pub fn mentions(&self, class: Key) -> bool {
+        self.rows.iter().any(|row| row.share(class).is_some())
+    }
+
     /// What `class` is up against.
-    pub fn demand(&self, now: Time, class: ClassKey) -> Demand {
+    pub fn demand(&self, now: Time, class: Key) -> Demand {
         self.fresh(now).filter_map(|row| row.share(class)).fold(Demand::default(), |sum, share| Demand {
             inflight: sum.inflight.saturating_add(share.inflight),
+            tokens: sum.tokens.saturating_add(share.tokens),
             waiting: sum.waiting.saturating_add(share.waiting),
             per_second: sum.per_second + f64::from(share.per_second),
             since: sum.since.max(share.since),

@@ -1,38 +1,50 @@
-//! The limits of one pool, as they stand in its record: the newest configuration's hold for everybody.
+//! The limits of a domain, as they stand in its record: the newest configuration's hold for everybody.
 
 use std::time::Duration;
 
-/// A class by its name, so that reordering or reloading a policy keeps its counts.
+/// A class or a pool by its name, so that reordering or reloading a policy keeps its counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassKey(pub u32);
+pub struct Key(pub u32);
 
-impl ClassKey {
-    /// The key of a class name (FNV-1a).
-    pub fn of(name: &str) -> ClassKey {
-        ClassKey(
-            name.bytes().fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)),
-        )
+impl Key {
+    /// The key of a name (FNV-1a).
+    pub fn of(name: &str) -> Key {
+        Key(name.bytes().fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 }
 
-/// The limits of a pool and of its classes. `MAX` = unbounded.
+/// The limits of all pools and classes of a domain: those of the newest configuration, and behind them those of
+/// classes that only older ones know and that are in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// When the configuration was read; of two the newer one holds.
+    /// The pools that classes are in.
+    pub pools: Vec<PoolRule>,
+    /// The classes; of two in one pool the more urgent one comes first.
+    pub classes: Vec<ClassRule>,
+}
+
+/// The limits of a pool. `MAX` = unbounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolRule {
+    /// Which pool.
+    pub pool: Key,
+    /// When the configuration that says so was read; of two the newer one holds.
     pub generation: u64,
     /// Most requests in flight.
     pub concurrency: u32,
     /// Most estimated tokens in flight; one request over it runs alone.
     pub tokens: u64,
-    /// The classes, most urgent first.
-    pub classes: Vec<ClassRule>,
 }
 
 /// The limits of one class. `MAX` = unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassRule {
     /// Which class.
-    pub class: ClassKey,
+    pub class: Key,
+    /// When the configuration that says so was read; of two the newer one holds.
+    pub generation: u64,
+    /// The pool that it is in, if any.
+    pub pool: Option<Key>,
     /// Most requests in flight.
     pub concurrency: u32,
     /// Most estimated tokens in flight; one request over it runs alone.
@@ -47,19 +59,77 @@ pub struct ClassRule {
     pub block_after: Duration,
 }
 
+/// The most of a class that there can be in flight, over all workers; `None` = unbounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Requests.
+    pub slots: Option<u32>,
+    /// Their estimated tokens, but for one request that is larger by itself.
+    pub tokens: Option<u64>,
+}
+
 impl Rules {
-    /// The place of a class in the order of urgency; one that the newest policy does not know comes last.
-    pub fn urgency(&self, class: ClassKey) -> usize {
+    /// The place of a class in the order of urgency; one that is not known comes last.
+    pub fn urgency(&self, class: Key) -> usize {
         self.classes.iter().position(|rule| rule.class == class).unwrap_or(self.classes.len())
     }
 
-    /// Whether `other` comes from a newer configuration.
-    pub fn is_older(&self, other: &Rules) -> bool {
-        self.generation < other.generation
+    /// The rule of a class, if it is known.
+    pub fn of(&self, class: Key) -> Option<&ClassRule> {
+        self.classes.iter().find(|rule| rule.class == class)
     }
 
-    /// The rule of a class, if the newest policy knows it.
-    pub fn of(&self, class: ClassKey) -> Option<&ClassRule> {
-        self.classes.iter().find(|rule| rule.class == class)
+    /// The rule of a pool, if it is known.
+    pub fn pool(&self, pool: Key) -> Option<&PoolRule> {
+        self.pools.iter().find(|rule| rule.pool == pool)
+    }
+
+    /// Whether these know all classes of `own`, the rules of one configuration, as that one does or newer.
+    pub fn hold(&self, own: &Rules) -> bool {
+        own.classes
+            .iter()
+            .all(|rule| self.of(rule.class).is_some_and(|known| known.generation >= rule.generation))
+    }
+
+    /// Takes over what `own`, the rules of one configuration, know better. What only older ones know stays if it is
+    /// `in_use`.
+    pub fn adopt(&mut self, own: &Rules, in_use: impl Fn(Key) -> bool) {
+        let generation = own.classes.first().map_or(0, |rule| rule.generation);
+        let (mut classes, older): (Vec<_>, Vec<_>) =
+            self.classes.drain(..).partition(|rule| rule.generation >= generation);
+        for rule in own.classes.iter().chain(older.iter().filter(|rule| in_use(rule.class))) {
+            if classes.iter().all(|known| known.class != rule.class) {
+                classes.push(*rule);
+            }
+        }
+        let (mut pools, older): (Vec<_>, Vec<_>) =
+            self.pools.drain(..).partition(|rule| rule.generation >= generation);
+        for rule in own.pools.iter().chain(&older) {
+            if pools.iter().all(|known| known.pool != rule.pool) {
+                pools.push(*rule);
+            }
+        }
+        pools.retain(|pool| classes.iter().any(|class| class.pool == Some(pool.pool)));
+        *self = Rules { pools, classes };
+    }
+
+    /// The most of a class that there can be in flight: its own limits, or what its pool leaves it beside the slots
+    /// that are kept for more urgent classes.
+    pub fn limit(&self, class: Key) -> Limit {
+        let urgency = self.urgency(class);
+        let Some(own) = self.classes.get(urgency) else { return Limit::default() };
+        let (mut slots, mut tokens) = (own.concurrency, own.tokens);
+        if let Some(pool) = own.pool.and_then(|pool| self.pool(pool)) {
+            tokens = tokens.min(pool.tokens);
+            if pool.concurrency != u32::MAX {
+                let beside = self.classes.iter().take(urgency).filter(|rule| rule.pool == own.pool);
+                slots =
+                    slots.min(beside.fold(pool.concurrency, |left, rule| left.saturating_sub(rule.reserved)));
+            }
+        }
+        Limit {
+            slots: Some(slots).filter(|slots| *slots != u32::MAX),
+            tokens: Some(tokens).filter(|tokens| *tokens != u64::MAX),
+        }
     }
 }
