@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sluice::core::admission::ledger::Record;
-use sluice::core::admission::{Admission, Request, Writer};
+use sluice::core::admission::{Admission, Ending, Request, Writer};
 use sluice::core::config;
 use sluice::core::policy::Policy;
 use sluice::core::units::{ClassId, StreamId, Ticket, Time};
@@ -100,7 +100,7 @@ impl Bench {
     /// A request ends, and who is next goes on.
     fn leave(&mut self) {
         let ticket = self.running.pop_front().expect("something runs");
-        assert!(self.admission.leave(self.now, ticket, true, false), "it was there");
+        assert!(self.admission.leave(self.now, ticket, Ending::Served, false), "it was there");
         let mut settlement = self.admission.propose(self.now, WRITER, found(&self.store), None);
         self.store.clear();
         self.store.extend_from_slice(settlement.record());

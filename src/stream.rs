@@ -7,6 +7,7 @@ mod response;
 
 use std::time::Duration;
 
+use crate::core::admission::Ending;
 use crate::core::body::dialect::Dialect;
 use crate::core::clamp::Action;
 use crate::core::refusal::{Family, Reason, Refusal};
@@ -83,8 +84,9 @@ impl Stream {
     pub fn waited_in_vain<H: Host>(&mut self, worker: &Worker<H>, now: Time) {
         let State::Parked(claim) = &self.state else { return };
         let (class, family) = (claim.class, claim.family);
-        self.facts.queue_ms = Some(millis(now.since(claim.arrived)));
-        let refusal = worker.engine.borrow().queue_timeout(now, self.id, class);
+        let waited = now.since(claim.arrived);
+        self.facts.queue_ms = Some(millis(waited));
+        let refusal = worker.engine.borrow().queue_timeout(now, self.id, class, waited);
         self.refuse(worker, refusal, family);
     }
 
@@ -116,13 +118,13 @@ impl Stream {
             State::Reading(_) => self.outcome(worker, Outcome::ClientGone),
             State::Parked(claim) => {
                 self.facts.queue_ms = Some(millis(now.since(claim.arrived)));
-                worker.leave(now, claim.ticket, false, false);
+                worker.leave(now, claim.ticket, Ending::Gone, false);
                 self.outcome(worker, Outcome::ClientGone);
             }
             State::Running(claim, answer) => {
                 answer.close(worker, &claim, now);
                 worker.host.measure(claim.class, Measure::DurationMs, millis(now.since(self.began)));
-                worker.leave(now, claim.ticket, answer.ran_its_course(), answer.broke_off(worker));
+                worker.leave(now, claim.ticket, answer.ending(), answer.broke_off(worker));
             }
         }
         worker.release_body(self.id);

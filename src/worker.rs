@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::core::admission::{Demand, Leaving, Limit, Request, Writer};
+use crate::core::admission::{Demand, Ending, Leaving, Limit, Request, Writer};
 use crate::core::engine::Engine;
 use crate::core::policy::Policy;
 use crate::core::refusal::Refusal;
@@ -124,7 +124,7 @@ impl<H: Host> Worker<H> {
             Some(admitted) => Ok(admitted),
             None => {
                 if let Some(ticket) = entered {
-                    self.engine.borrow_mut().admission.leave(now, ticket, false, false);
+                    self.engine.borrow_mut().admission.leave(now, ticket, Ending::Gone, false);
                 }
                 Err(self.engine.borrow().queue_full(now, request.stream, request.class))
             }
@@ -132,8 +132,8 @@ impl<H: Host> Worker<H> {
     }
 
     /// A request ends; see `Admission::leave`.
-    pub fn leave(&self, now: Time, ticket: Ticket, served: bool, broken: bool) {
-        let changed = self.engine.borrow_mut().admission.leave(now, ticket, served, broken);
+    pub fn leave(&self, now: Time, ticket: Ticket, ending: Ending, broken: bool) {
+        let changed = self.engine.borrow_mut().admission.leave(now, ticket, ending, broken);
         if changed {
             self.settle(now, None, true);
             self.wake_if_ready();
@@ -227,7 +227,7 @@ impl<H: Host> Worker<H> {
         let ready = self.engine.borrow_mut().admission.take_ready(left);
         for Leaving { ticket, stream } in ready {
             if !self.act(stream, |stream| stream.release(self, now)) {
-                self.leave(now, ticket, false, false);
+                self.leave(now, ticket, Ending::Gone, false);
             }
         }
         let more = {

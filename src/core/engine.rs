@@ -1,6 +1,7 @@
 //! The order of things: from headers and bytes to a verdict. The only file that knows it.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::core::admission::Admission;
 use crate::core::body::{self, BadBody, Dialect, Prefix, Size, dialect};
@@ -117,15 +118,27 @@ impl Engine {
 
     /// The refusal of a request for which there is neither a slot nor a place in line.
     pub fn queue_full(&self, now: Time, stream: StreamId, class: ClassId) -> Refusal {
-        let status = self.class(class).map_or(429, |class| class.queue.overflow_status);
-        let message = "no free slot and no place in the queue of this class; try again later";
+        let (name, status, most) = match self.class(class) {
+            Some(class) => (class.name.as_str(), class.queue.overflow_status, class.queue.capacity),
+            None => ("none", 429, 0),
+        };
+        let waiting = self.admission.ahead(class);
+        let message = format!(
+            "no free slot of class {name} and no place in its queue ({waiting} of {most} requests wait); try again later"
+        );
         self.later(now, stream, Some(class), Refusal::new(Reason::QueueFull, message).status(status))
     }
 
-    /// The refusal of a request that has waited in vain.
-    pub fn queue_timeout(&self, now: Time, stream: StreamId, class: ClassId) -> Refusal {
-        let status = self.class(class).map_or(503, |class| class.queue.timeout_status);
-        let message = "no slot of this class became free in time; try again later";
+    /// The refusal of a request that has waited for `waited` in vain.
+    pub fn queue_timeout(&self, now: Time, stream: StreamId, class: ClassId, waited: Duration) -> Refusal {
+        let (name, status) = match self.class(class) {
+            Some(class) => (class.name.as_str(), class.queue.timeout_status),
+            None => ("none", 503),
+        };
+        let message = format!(
+            "no slot of class {name} became free within {} s; try again later",
+            waited.as_millis() as f64 / 1e3
+        );
         self.later(now, stream, Some(class), Refusal::new(Reason::QueueTimeout, message).status(status))
     }
 

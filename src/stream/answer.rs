@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{Claim, Facts};
+use crate::core::admission::Ending;
 use crate::core::units::{Time, millis};
 use crate::host::{Event, Host, Measure};
 use crate::worker::Worker;
@@ -46,9 +47,13 @@ impl Answer {
         self.whole = true;
     }
 
-    /// Whether it came whole with a status below 500: only then does it tell how fast work is done.
-    pub fn ran_its_course(&self) -> bool {
-        self.whole && self.status.is_some_and(|status| status < 500)
+    /// How it ended: one below 500 that came whole tells how fast work is done.
+    pub fn ending(&self) -> Ending {
+        match self.status {
+            Some(500..) => Ending::Failed,
+            Some(_) if self.whole => Ending::Served,
+            _ => Ending::Gone,
+        }
     }
 
     /// Whether the model server may still be at it: it was not whole, or it is Envoy's own, given after a timeout, say.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::response::strip_ours;
 use super::{Claim, Reading, State, Stream, header_hold_missing};
-use crate::core::admission::Request;
+use crate::core::admission::{Ending, Request};
 use crate::core::body::Dialect;
 use crate::core::engine::{Gate, Judged};
 use crate::core::head::Head;
@@ -127,7 +127,7 @@ impl Stream {
         };
         let (Admitted::Now(ticket) | Admitted::Later(ticket)) = admitted;
         let Some(size) = rewrite(worker, &judged, size, has_length) else {
-            worker.leave(now, ticket, false, false);
+            worker.leave(now, ticket, Ending::Gone, false);
             return self.refuse(worker, unworkable("change headers and body"), dialect.family);
         };
         worker.host.count(Event::MaxTokens(judged.class, judged.action));

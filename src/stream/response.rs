@@ -1,6 +1,7 @@
 //! The way out: the answer streams through, ours are told apart from the model server's and Envoy's.
 
 use super::{State, Stream, answer};
+use crate::core::admission::Ending;
 use crate::core::head::OURS;
 use crate::core::refusal::Reason;
 use crate::host::{Host, Outcome, Section};
@@ -55,7 +56,7 @@ impl Stream {
             _ => Reason::BodyTimeout,
         };
         if let State::Parked(claim) = std::mem::replace(&mut self.state, State::Over) {
-            worker.leave(now, claim.ticket, false, false);
+            worker.leave(now, claim.ticket, Ending::Gone, false);
         }
         worker.release_body(self.id);
         self.outcome(worker, Outcome::Refused(reason));

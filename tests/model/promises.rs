@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice::core::admission::{Admission, Request, Settlement, Writer};
+use sluice::core::admission::{Admission, Ending, Request, Settlement, Writer};
 use sluice::core::policy::{Policy, Pool};
 use sluice::core::units::{ClassId, StreamId, Ticket, Time};
 
@@ -44,7 +44,7 @@ impl One {
 
     /// A request ends: who starts by it.
     fn leave(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        let changed = self.admission.leave(Time(self.now), ticket, true, false);
+        let changed = self.admission.leave(Time(self.now), ticket, Ending::Served, false);
         if changed { self.settle(None).1 } else { Vec::new() }
     }
 }
@@ -164,7 +164,7 @@ fn proposing_changes_nothing() {
     let mut one = One::new(&policy);
     let tickets: Vec<_> = (0..20).map(|_| one.enter(0, 1, None).0).collect();
     one.now += MS;
-    assert!(one.admission.leave(Time(one.now), tickets[0], true, false));
+    assert!(one.admission.leave(Time(one.now), tickets[0], Ending::Served, false));
     let mut first = one.propose(None);
     let mut second = one.propose(None);
     assert_eq!(first.record(), second.record());

@@ -1,7 +1,7 @@
 //! What a worker does in its callbacks: the same steps as the filter's, without its streams.
 
 use sluice::core::admission::ledger::Record;
-use sluice::core::admission::{Leaving, Request};
+use sluice::core::admission::{Ending, Leaving, Request};
 use sluice::core::units::Ticket;
 
 use crate::audit;
@@ -44,7 +44,7 @@ impl World<'_> {
             }
             None => {
                 let now = self.time();
-                self.nodes[node].admission.leave(now, ticket, false, false);
+                self.nodes[node].admission.leave(now, ticket, Ending::Gone, false);
                 self.seen.refused += 1;
                 self.drop_parked(life);
                 self.over(life, ticket);
@@ -71,7 +71,7 @@ impl World<'_> {
         self.enter(life, State::Over);
     }
 
-    pub fn leave(&mut self, life: usize, served: bool, broken: bool) {
+    pub fn leave(&mut self, life: usize, ending: Ending, broken: bool) {
         let now = self.time();
         let Life { node, ticket, .. } = self.lives[life];
         match self.lives[life].state {
@@ -86,8 +86,8 @@ impl World<'_> {
             }
         }
         // Leaving twice is leaving once.
-        if self.nodes[node].admission.leave(now, ticket, served, broken) {
-            if self.nodes[node].admission.leave(now, ticket, served, broken) {
+        if self.nodes[node].admission.leave(now, ticket, ending, broken) {
+            if self.nodes[node].admission.leave(now, ticket, ending, broken) {
                 self.audit.fault(format!("{ticket:?} could be released twice"));
             }
             self.settle(node, None, true);
@@ -258,7 +258,7 @@ impl World<'_> {
         let runs = |life: &&usize| self.lives[**life].state == State::Running;
         let running = self.nodes[other].requests.values().filter(runs).min().copied();
         match running.filter(|_| self.chance(13).is_multiple_of(2)) {
-            Some(life) => self.leave(life, true, false),
+            Some(life) => self.leave(life, Ending::Served, false),
             None => {
                 self.settle(other, None, true);
             }

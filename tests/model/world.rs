@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
-use sluice::core::admission::{Admission, Request, Writer};
+use sluice::core::admission::{Admission, Ending, Request, Writer};
 use sluice::core::policy::Policy;
 use sluice::core::units::{ClassId, StreamId, Time};
 
@@ -281,7 +281,7 @@ impl<'a> World<'a> {
     fn end(&mut self, life: usize) {
         if self.lives[life].state == State::Running {
             let served = self.lives[life].arrival.served;
-            self.leave(life, served, false);
+            self.leave(life, if served { Ending::Served } else { Ending::Failed }, false);
         }
     }
 
@@ -290,9 +290,9 @@ impl<'a> World<'a> {
         match state {
             State::Parked | State::Held => {
                 self.seen.left += 1;
-                self.leave(life, false, false);
+                self.leave(life, Ending::Gone, false);
             }
-            State::Running => self.leave(life, false, true),
+            State::Running => self.leave(life, Ending::Gone, true),
             State::Lingering(_) | State::Over | State::Orphan => {}
         }
     }

@@ -61,6 +61,22 @@ fn failures_are_no_drain_and_the_advice_grows() {
 }
 
 #[test]
+fn requests_that_fail_at_once_are_an_outage_too() {
+    let mut world = NativeWorld::with_workers(2, ALONE);
+    world.process.set_endpoints(false);
+    for _ in 0..40 {
+        let sent = world.send_on(0, &short());
+        assert_eq!(world.response(sent).status, 503);
+        world.pass(Duration::from_millis(500));
+    }
+    world.process.set_endpoints(true);
+    world.send_on(0, &short());
+    let wait = advice(&mut world);
+    assert!(wait >= 24_000, "{wait}");
+    world.close();
+}
+
+#[test]
 fn a_model_server_that_stops_answering_is_noticed() {
     let mut world = NativeWorld::with_workers(2, ALONE);
     after(&mut world, 40, ok());

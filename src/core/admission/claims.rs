@@ -22,6 +22,17 @@ pub struct Request {
     pub patience: Option<Duration>,
 }
 
+/// How a request ended, as far as it tells how fast work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// An answer below 500 ran its course.
+    Served,
+    /// It was answered with 500 or more, by the model server or in its place.
+    Failed,
+    /// It tells nothing: its client left, or it never had a slot.
+    Gone,
+}
+
 /// A request that leaves the line, to go on or to be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaving {

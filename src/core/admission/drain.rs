@@ -27,7 +27,10 @@ pub struct DrainRate {
     busy_seconds: f64,
     busy: bool,
     seen: Time,
-    /// Since when nothing has come: the last answer, or the end of idleness where that is later.
+    /// Whether what ended last had failed.
+    failing: bool,
+    /// Since when nothing has come: the last answer, or the end of idleness where that is later and work went well
+    /// before it. Requests that fail at once leave nothing but idleness behind, and that does not end an outage.
     since: Time,
 }
 
@@ -43,7 +46,7 @@ impl DrainRate {
         self.busy_seconds *= decay;
         if self.busy {
             self.busy_seconds += WINDOW.as_secs_f64() * (1.0 - decay);
-        } else if busy {
+        } else if busy && !(self.failing && passed < MOST) {
             self.since = now;
         }
         self.busy = busy;
@@ -54,7 +57,18 @@ impl DrainRate {
     pub fn answered(&mut self, now: Time) {
         self.note(now, self.busy);
         self.answers += 1.0;
+        self.failing = false;
         self.since = now;
+    }
+
+    /// A request has failed: until one is answered, it is an outage.
+    pub fn failed(&mut self) {
+        self.failing = true;
+    }
+
+    /// Whether others have to know of it although nothing is in flight.
+    pub fn is_known(&self) -> bool {
+        self.failing || self.per_second() > 0.0
     }
 
     /// Answers a second as of the last note; 0 where too few have come to tell.
@@ -122,6 +136,23 @@ mod tests {
         rate.note(at(200.0), true);
         assert_eq!(rate.per_second(), 0.0);
         assert_eq!(rate.since(), at(20.0));
+    }
+
+    #[test]
+    fn an_outage_is_one_however_fast_requests_fail() {
+        let mut rate = DrainRate::default();
+        for n in 0..40 {
+            rate.note(at(f64::from(n)), true);
+            rate.failed();
+            rate.note(at(f64::from(n) + 0.001), false);
+        }
+        assert_eq!(rate.since(), at(0.0));
+        rate.note(at(39.0 + 61.0), true);
+        assert_eq!(rate.since(), at(100.0), "nobody has tried for a minute");
+        rate.answered(at(101.0));
+        rate.note(at(102.0), false);
+        rate.note(at(103.0), true);
+        assert_eq!(rate.since(), at(103.0), "all is well again");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod own;
 mod settle;
 mod watch;
 
-pub use claims::{Leaving, Request};
+pub use claims::{Ending, Leaving, Request};
 pub use settle::{Settlement, Writer};
 
 use std::collections::{BTreeSet, VecDeque};
@@ -107,21 +107,22 @@ impl Admission {
         Some(ticket)
     }
 
-    /// A request ends, wherever it stood; whether there is something to settle now. `served` tells that an answer below
-    /// 500 ran its course, `broken` that the model server may not know yet that nobody wants the answer: then the slot
-    /// is given back a little later. Without effect on a ticket that has left.
-    pub fn leave(&mut self, now: Time, ticket: Ticket, served: bool, broken: bool) -> bool {
+    /// A request ends, wherever it stood; whether there is something to settle now. `broken` tells that the model
+    /// server may not know yet that nobody wants the answer: then the slot is given back a little later. Without effect
+    /// on a ticket that has left.
+    pub fn leave(&mut self, now: Time, ticket: Ticket, ending: Ending, broken: bool) -> bool {
         let Some(claim) = self.claims.get_mut(ticket) else { return false };
         let Some(class) = self.classes.get_mut(claim.class.index()) else { return false };
-        match claim.place {
-            Place::Lingering => return false,
-            Place::Running if broken => {
-                claim.place = Place::Lingering;
-                self.lingering.push_back((now.after(LINGER), ticket));
-                return false;
-            }
-            Place::Running if served => class.rate.answered(now),
-            Place::Running | Place::Waiting { .. } => {}
+        match (&claim.place, ending) {
+            (Place::Lingering, _) => return false,
+            (Place::Waiting { .. }, _) | (Place::Running, Ending::Gone) => {}
+            (Place::Running, Ending::Served) => class.rate.answered(now),
+            (Place::Running, Ending::Failed) => class.rate.failed(),
+        }
+        if broken && matches!(claim.place, Place::Running) {
+            claim.place = Place::Lingering;
+            self.lingering.push_back((now.after(LINGER), ticket));
+            return false;
         }
         self.forget(now, ticket);
         true
@@ -175,6 +176,11 @@ impl Admission {
     /// Whether time has to be watched closely: somebody waits, or lingers.
     pub fn is_waiting(&self) -> bool {
         !self.deadlines.is_empty() || !self.lingering.is_empty()
+    }
+
+    /// How many stood before the request of `class` that was refused last, over all workers.
+    pub fn ahead(&self, class: ClassId) -> u32 {
+        self.classes.get(class.index()).map_or(0, |class| class.demand.waiting.saturating_sub(1))
     }
 
     /// When a refused request of `class` should come back, if it has one; `chance` is any number that differs between

@@ -217,7 +217,7 @@ impl Admission {
             let mut rate = class.rate.clone();
             rate.note(now, inflight > 0);
             let per_second = rate.per_second();
-            if inflight == 0 && waiting == 0 && per_second == 0.0 {
+            if inflight == 0 && waiting == 0 && !rate.is_known() {
                 continue;
             }
             if len == row.shares.len() {
