@@ -46,7 +46,7 @@ fn every_metric_stands_in_the_docs_and_every_one_there_exists() {
     let docs = include_str!("../docs/metrics.md");
     let mut config = Config::shipped("envoy.yaml").unwrap();
     config.policy = Some(
-        r#"{"classes": [{"name": "all", "concurrency": 1, "slo": {"ttft_p99": "1s", "duration_p99": "9s"}}]}"#.into(),
+        r#"{"classes": [{"name": "all", "concurrency": 1, "concurrency_tokens": 9, "slo": {"ttft_p99": "1s", "duration_p99": "9s"}}]}"#.into(),
     );
     let envoy = Envoy::start(&config).unwrap();
     let shown = envoy.admin_get("/stats?filter=sluice").unwrap();

@@ -1,7 +1,7 @@
 //! The filter's host in virtual time: what Envoy does for it, as far as admission needs it. What the filter does comes
 //! out as [`Effect`]s, for the run to carry out.
 
-use sluice::core::admission::{Demand, Writer};
+use sluice::core::admission::{Demand, Limit, Writer};
 use sluice::core::refusal::{Family, Refusal};
 use sluice::core::units::{ClassId, StreamId, Time};
 use sluice::host::{Event, Host, Measure, Section};
@@ -115,7 +115,7 @@ impl Host for VirtualHost {
 
     fn publish(&self, _: &str, _: &str) {}
 
-    fn show(&self, _: ClassId, _: &Demand, _: Option<u64>) {}
+    fn show(&self, _: ClassId, _: &Demand, _: Limit) {}
 
     fn count(&self, _: Event) {}
 
