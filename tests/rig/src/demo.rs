@@ -19,7 +19,7 @@ use tokio::task::block_in_place;
 
 const PRESET: Preset = Preset::Gpu;
 /// Held against the server's figures in docs/demo.md: about 85 % of what it can do.
-const MIX: Mix =
+pub const MIX: Mix =
     Mix { seed: 0, span: Duration::from_secs(42), shorts: 336, single_longs: 24, bursts: 4, burst_longs: 15 };
 
 /// Runs the demo; an error means that the runs cannot be compared.

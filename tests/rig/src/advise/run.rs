@@ -8,7 +8,7 @@ use crate::load::client::PATIENCE;
 use crate::load::outcome::{Failure, Outcome, Served};
 use crate::report::summary::Summary;
 use crate::sim::spec::Spec;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use sluice::core::policy::Policy;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,7 +34,7 @@ const WAKE: Duration = Duration::from_micros(100);
 /// [`PATIENCE`] and comes back no more, as in `rig demo`.
 ///
 /// # Errors
-/// Where the server could not be started.
+/// Where the server could not be started, or Envoy has no worker.
 pub fn run(asks: &[Ask], setting: &Setting) -> Result<Vec<Outcome>> {
     Ok(simulate(asks, setting)?.0)
 }
@@ -42,13 +42,14 @@ pub fn run(asks: &[Ask], setting: &Setting) -> Result<Vec<Outcome>> {
 /// The same, summed up.
 ///
 /// # Errors
-/// Where the server could not be started.
+/// Where the server could not be started, or Envoy has no worker.
 pub fn sum_up(asks: &[Ask], setting: &Setting) -> Result<Summary> {
     let (outcomes, line_peak) = simulate(asks, setting)?;
     Ok(Summary::of(&outcomes, line_peak as u64))
 }
 
 fn simulate(asks: &[Ask], setting: &Setting) -> Result<(Vec<Outcome>, usize)> {
+    ensure!(setting.workers > 0, "Envoy has at least one worker");
     let mut run = Run {
         now: Duration::ZERO,
         hop: setting.hop,
