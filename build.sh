@@ -61,6 +61,11 @@ cmd_demo() {
   rig demo "$@"
 }
 
+#: advise: say which policy to take for a server and a trace, by simulation (--trace, --server, --help)
+cmd_advise() {
+  rig advise "$@"
+}
+
 #: bench: measure admission over several workers of Envoy; SLUICE_WASM_BASELINE names a module to compare with (--pairs)
 cmd_bench() {
   cmd_wasm

@@ -41,7 +41,7 @@ enum Command {
         seed: u64,
     },
     /// Try a grid of policies on a trace in virtual time, and say which to take.
-    Advise(advise::Options),
+    Advise(Box<advise::Options>),
     /// Measure what admission over all workers costs, beside another module, and how well it uses its slots.
     BenchAdmission(bench::Options),
 }

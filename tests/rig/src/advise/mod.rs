@@ -4,6 +4,8 @@
 //! Envoy, only that the host, the clock and the server are simulated.
 
 mod advice;
+#[cfg(test)]
+mod agrees;
 pub mod ask;
 pub mod bound;
 mod filter;

@@ -16,15 +16,11 @@ pub struct Options {
     /// The server to simulate.
     #[arg(long, value_enum, default_value = "gpu")]
     pub server: Preset,
-    #[command(flatten)]
-    pub source: Source,
-    #[command(flatten)]
-    pub lists: Lists,
     /// A policy of your own to put beside those of the grid (the filter's configuration as JSON); may be repeated.
-    #[arg(long, value_name = "FILE", help_heading = None)]
+    #[arg(long, value_name = "FILE")]
     pub policy: Vec<PathBuf>,
     /// Envoy's workers.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: u32,
     /// A short request is served well if its first token comes within so many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
@@ -44,6 +40,12 @@ pub struct Options {
     /// Write all figures to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// What is sent.
+    #[command(flatten)]
+    pub source: Source,
+    /// What is tried.
+    #[command(flatten)]
+    pub lists: Lists,
 }
 
 impl Options {

@@ -11,6 +11,7 @@ use sluice::core::body::dialect;
 use sluice::core::engine::Engine;
 use sluice::core::policy::Policy;
 use sluice::core::units::{ClassId, Time};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -59,11 +60,12 @@ impl Trial<'_> {
                 continue;
             };
             let bounds = (point.prompt_chars, point.max_tokens);
-            if !sorted.contains_key(&bounds) {
-                sorted.insert(bounds, classes(self.asks, &candidate.policy)?);
-            }
+            let classes = match sorted.entry(bounds) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(classes(self.asks, &candidate.policy)?),
+            };
             let rest = Point { prompt_chars: 0, max_tokens: 0, ..point.clone() };
-            if seen.insert((sorted[&bounds].clone(), format!("{rest:?}"))) {
+            if seen.insert((classes.clone(), format!("{rest:?}"))) {
                 distinct.push(candidate);
             }
         }
