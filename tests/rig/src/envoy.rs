@@ -36,8 +36,11 @@ pub struct Config {
     pub policy: Option<String>,
     /// Worker threads.
     pub concurrency: u32,
-    /// Where the model servers listen, by cluster. A cluster not named keeps its shipped address.
+    /// Where the model servers listen, by cluster; several of one cluster share its requests. A cluster not named
+    /// keeps its shipped address.
     pub clusters: Vec<(String, SocketAddr)>,
+    /// Circuit breakers for every cluster in place of Envoy's default ones.
+    pub breakers: Option<Breakers>,
     /// Idle timeouts in place of the shipped ones, by route.
     pub idle_timeouts: Vec<(String, Duration)>,
     /// How long requests under a replaced policy may go on.
@@ -59,6 +62,7 @@ impl Config {
             policy: None,
             concurrency: 1,
             clusters: Vec::new(),
+            breakers: None,
             idle_timeouts: Vec::new(),
             drain: Duration::from_secs(60),
             header_hold: true,
@@ -83,6 +87,15 @@ impl Config {
         ensure!(output.status.success(), "Envoy refuses {}:\n{}", self.yaml.display(), lossy(&output.stderr));
         Ok(())
     }
+}
+
+/// What Envoy can do against overload by itself, for each cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Breakers {
+    /// Requests under way at once.
+    pub max_requests: u32,
+    /// Requests that wait for one of them to end; Envoy answers 503 to any more.
+    pub max_pending_requests: u32,
 }
 
 /// The workspace's root.
@@ -133,6 +146,11 @@ impl Envoy {
         self.clients
     }
 
+    /// Where its admin pages are.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
     /// The process, for reading its CPU time and memory.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -141,6 +159,14 @@ impl Envoy {
     /// The body of the admin page `path`; an error where its status is not 200.
     pub fn admin_get(&self, path: &str) -> Result<String> {
         admin::request(self.admin, "GET", path)
+    }
+
+    /// An error, with the end of its log, when it has ended.
+    pub fn lives(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            Some(status) => bail!("Envoy ended with {status}:\n{}", tail(&self.log()?)),
+            None => Ok(()),
+        }
     }
 
     /// Counters and gauges as they are now.

@@ -2,10 +2,13 @@
 
 pub mod advise;
 pub mod bench;
+pub mod compare;
 pub mod demo;
 pub mod envoy;
 pub mod load;
 pub mod model;
+pub mod peers;
+pub mod process;
 pub mod report;
 pub mod run;
 pub mod sim;

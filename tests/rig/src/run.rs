@@ -2,13 +2,13 @@
 
 use crate::envoy::{Config, root};
 use crate::model::http::ModelServer;
+use crate::process::Process;
 use crate::sim::preset::Preset;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -38,7 +38,8 @@ pub async fn run(port: u16, admin_port: u16) -> Result<()> {
         &yaml,
         configuration(&config.yaml, &config.module, [port, admin_port, server.address().port()])?,
     )?;
-    let envoy = Command::new(&config.envoy)
+    let mut command = Command::new(&config.envoy);
+    command
         .args(["--concurrency", "1", "--disable-hot-restart", "--use-dynamic-base-id"])
         .args([
             "--log-level",
@@ -50,39 +51,13 @@ pub async fn run(port: u16, admin_port: u16) -> Result<()> {
         ])
         .arg("-c")
         .arg(&yaml)
-        .current_dir(root())
-        .stdin(Stdio::null())
-        // A group of its own: Ctrl-C reaches the rig alone, which then ends Envoy.
-        .process_group(0)
-        .spawn()
-        .with_context(|| format!("cannot run {}", config.envoy.display()))?;
-    let mut envoy = Process(envoy);
+        .current_dir(root());
+    let mut envoy = Process::spawn(&mut command)?;
     serving(&mut envoy, port).await?;
     println!("{}", hints(port, admin_port));
     loop {
-        envoy.lives()?;
+        envoy.lives().context("Envoy")?;
         sleep(POLL).await;
-    }
-}
-
-/// A child process that is gone, and its ports free, once this is dropped.
-struct Process(Child);
-
-impl Process {
-    /// An error when it has ended.
-    fn lives(&mut self) -> Result<()> {
-        match self.0.try_wait()? {
-            Some(status) => bail!("Envoy ended by itself: {status}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing left to kill, only to reap.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -113,7 +88,7 @@ fn free(port: u16) -> std::io::Result<()> {
 async fn serving(envoy: &mut Process, port: u16) -> Result<()> {
     let deadline = Instant::now() + START;
     while TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_err() {
-        envoy.lives()?;
+        envoy.lives().context("Envoy")?;
         ensure!(Instant::now() < deadline, "Envoy takes no connections on port {port} after {START:?}");
         sleep(POLL).await;
     }

@@ -2,6 +2,7 @@
 //!
 //! Everything else stays as shipped, so that what runs is what an operator gets.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::Config;
+use super::{Breakers, Config};
 
 /// The shipped listener.
 pub const CLIENTS: &str = "clients";
@@ -33,8 +34,15 @@ impl Bootstrap {
         let mut rest: Value =
             serde_norway::from_str(&text).with_context(|| config.yaml.display().to_string())?;
         *at(&mut rest, "/admin/address/socket_address/port_value")? = json!(0);
+        let mut clusters: BTreeMap<&str, Vec<SocketAddr>> = BTreeMap::new();
         for (name, address) in &config.clusters {
-            set_cluster(&mut rest, name, address)?;
+            clusters.entry(name).or_default().push(*address);
+        }
+        for (name, addresses) in clusters {
+            set_cluster(&mut rest, name, &addresses)?;
+        }
+        if let Some(breakers) = &config.breakers {
+            set_breakers(&mut rest, breakers)?;
         }
         let listeners = at(&mut rest, "/static_resources/listeners")?.as_array_mut().context("listeners")?;
         let mut listener = listeners.pop().context("no listener")?;
@@ -103,12 +111,29 @@ fn at<'a>(value: &'a mut Value, pointer: &str) -> Result<&'a mut Value> {
     value.pointer_mut(pointer).with_context(|| format!("the configuration has no {pointer}"))
 }
 
-fn set_cluster(rest: &mut Value, name: &str, address: &SocketAddr) -> Result<()> {
+fn set_cluster(rest: &mut Value, name: &str, addresses: &[SocketAddr]) -> Result<()> {
     let clusters = at(rest, "/static_resources/clusters")?.as_array_mut().context("clusters")?;
     let cluster = clusters.iter_mut().find(|cluster| cluster["name"] == name);
     let cluster = cluster.with_context(|| format!("no cluster {name}"))?;
-    *at(cluster, "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address")? =
-        json!({"address": address.ip(), "port_value": address.port()});
+    let endpoint = |address: &SocketAddr| json!({"endpoint": {"address": {"socket_address": {"address": address.ip(), "port_value": address.port()}}}});
+    *at(cluster, "/load_assignment/endpoints/0/lb_endpoints")? = addresses.iter().map(endpoint).collect();
+    if addresses.len() > 1 {
+        // The best that Envoy does by itself for answers of very different lengths.
+        cluster["lb_policy"] = json!("LEAST_REQUEST");
+    }
+    Ok(())
+}
+
+fn set_breakers(rest: &mut Value, breakers: &Breakers) -> Result<()> {
+    for cluster in at(rest, "/static_resources/clusters")?.as_array_mut().context("clusters")? {
+        // Over HTTP/1 a request has a connection to itself, so that connections bound the requests under way and
+        // all others are pending.
+        cluster["circuit_breakers"] = json!({"thresholds": [{
+            "max_connections": breakers.max_requests,
+            "max_requests": breakers.max_requests,
+            "max_pending_requests": breakers.max_pending_requests,
+        }]});
+    }
     Ok(())
 }
 

@@ -107,13 +107,24 @@ impl Mix {
 fn request(random: &mut ChaCha8Rng, class: Class, at: f64) -> Planned {
     let chars = random.random_range(class.prompt_chars());
     let output_tokens = random.random_range(class.output_tokens());
+    chat(random, class, Duration::from_secs_f64(at), chars, output_tokens)
+}
+
+/// A streamed chat request whose prompt has so many characters, four to a token, and whose answer so many tokens.
+pub fn chat(
+    random: &mut ChaCha8Rng,
+    class: Class,
+    at: Duration,
+    chars: usize,
+    output_tokens: u32,
+) -> Planned {
     let body = json!({
         "model": "simulated",
         "messages": [{"role": "user", "content": text(random, chars)}],
         "max_tokens": output_tokens,
         "stream": true,
     });
-    Planned { at: Duration::from_secs_f64(at), class, output_tokens, body: body.to_string() }
+    Planned { at, class, output_tokens, body: body.to_string() }
 }
 
 /// Words without sense, exactly `chars` ASCII characters of them.

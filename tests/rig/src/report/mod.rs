@@ -5,6 +5,4 @@ pub mod chart;
 mod draw;
 pub mod html;
 pub mod summary;
-pub mod table;
-pub mod target;
 pub mod validity;

@@ -1,0 +1,84 @@
+//! What came of a comparison as JSON, to be kept under `benches/record`.
+
+use super::facts::facts;
+use super::figures::{ClassFigures, Figures, quantile};
+use super::scenario::Results;
+use crate::envoy::root;
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+/// Writes the record of `results` under today's date and `name`, and says where.
+pub fn write(name: &str, results: &[Results]) -> Result<PathBuf> {
+    let facts: Map<String, Value> = facts().into_iter().map(|[name, value]| (name, json!(value))).collect();
+    let day = facts.get("time").and_then(Value::as_str).and_then(|time| time.get(..10)).unwrap_or("undated");
+    let path = root().join(format!("benches/record/{day}-{name}.json"));
+    let record = json!({
+        "how": facts,
+        "scenarios": results.iter().map(scenario).collect::<Vec<_>>(),
+    });
+    fs::write(&path, format!("{record:#}\n")).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+fn scenario(results: &Results) -> Value {
+    let reference = results.figures(results.reference);
+    let targets = results.targets.iter().map(|played| {
+        let mut target = figures(&played.figures);
+        target["target"] = json!(played.target.name());
+        if let Some(reference) = reference {
+            target["ratios"] = ratios(&played.figures, reference);
+        }
+        target
+    });
+    json!({
+        "scenario": results.name,
+        "about": results.about,
+        "policy": serde_json::from_str::<Value>(&results.policy).unwrap_or_default(),
+        "reference": results.reference.name(),
+        "targets": targets.collect::<Vec<_>>(),
+        "promises": (results.promises)(results),
+    })
+}
+
+fn figures(figures: &Figures) -> Value {
+    json!({
+        "short": class(&figures.short),
+        "long": class(&figures.long),
+        "tokens_per_second": rounded(figures.tokens_per_second),
+        "most_waiting_in_server": figures.most_waiting,
+        "most_held_before_it": figures.most_held,
+    })
+}
+
+/// Times in seconds.
+fn class(class: &ClassFigures) -> Value {
+    let times = |values: &[f64]| {
+        let parts = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
+        let times = parts.map(|(name, part)| (name.to_owned(), rounded(quantile(values, part))));
+        Value::Object(times.into_iter().collect())
+    };
+    json!({
+        "sent": class.sent,
+        "served": rounded(class.served()),
+        "failures": class.failures_said(),
+        "first_token": times(&class.first_token),
+        "whole": times(&class.whole),
+    })
+}
+
+fn ratios(figures: &Figures, reference: &Figures) -> Value {
+    let p99 = |one: &[f64], other: &[f64]| rounded(quantile(one, 0.99) / quantile(other, 0.99));
+    json!({
+        "short_first_token_p99": p99(&figures.short.first_token, &reference.short.first_token),
+        "short_whole_p99": p99(&figures.short.whole, &reference.short.whole),
+        "long_whole_p99": p99(&figures.long.whole, &reference.long.whole),
+        "tokens_per_second": rounded(figures.tokens_per_second / reference.tokens_per_second),
+    })
+}
+
+/// To a tenth of a thousandth; null where there is no such number.
+fn rounded(value: f64) -> Value {
+    if value.is_finite() { json!((value * 1e4).round() / 1e4) } else { Value::Null }
+}
