@@ -61,6 +61,11 @@ cmd_demo() {
   rig demo "$@"
 }
 
+#: advise: say which policy to take for a server and a trace, by simulation (--trace, --server, --help)
+cmd_advise() {
+  rig advise "$@"
+}
+
 #: bench: measure: compare (taken where none is named; --peers), real (also --real), admission; each takes --help
 cmd_bench() {
   local what=compare

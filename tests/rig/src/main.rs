@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use rig::model::http::ModelServer;
 use rig::sim::preset::Preset;
-use rig::{bench, compare, demo, run};
+use rig::{advise, bench, compare, demo, run};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Test ground of Sluice: a simulated model server, Envoy before it, and load.
@@ -42,6 +42,8 @@ enum Command {
     },
     /// Send the same traffic through several ways to a model server, in turns, and compare.
     Compare(compare::Options),
+    /// Try a grid of policies on a trace in virtual time, and say which to take.
+    Advise(Box<advise::Options>),
     /// Measure what admission over all workers costs, beside another module, and how well it uses its slots.
     BenchAdmission(bench::Options),
 }
@@ -49,7 +51,11 @@ enum Command {
 #[tokio::main]
 async fn main() -> Result<()> {
     let command = Arguments::parse().command;
-    let endless = !matches!(command, Command::Demo { .. } | Command::Compare(_) | Command::BenchAdmission(_));
+    let endless = matches!(command, Command::Serve { .. } | Command::Run { .. });
+    if matches!(command, Command::Advise(_)) {
+        // It only computes and has nothing to clean up: a signal may end it as it ends any program.
+        return execute(command).await;
+    }
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -70,6 +76,7 @@ async fn execute(command: Command) -> Result<()> {
         Command::Run { port, admin_port } => run::run(port, admin_port).await,
         Command::Demo { seed } => demo::demo(seed).await,
         Command::Compare(options) => compare::compare(options).await,
+        Command::Advise(options) => advise::advise(&options),
         Command::BenchAdmission(options) => bench::admission(options).await,
     }
 }

@@ -8,7 +8,7 @@ use crate::load::client::PATIENCE;
 use crate::load::outcome::{Failure, Outcome, Served};
 use crate::report::summary::Summary;
 use crate::sim::spec::Spec;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use sluice::core::policy::Policy;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,7 +34,7 @@ const WAKE: Duration = Duration::from_micros(100);
 /// [`PATIENCE`] and comes back no more, as in `rig demo`.
 ///
 /// # Errors
-/// Where the server could not be started.
+/// Where the server could not be started, or Envoy has no worker.
 pub fn run(asks: &[Ask], setting: &Setting) -> Result<Vec<Outcome>> {
     Ok(simulate(asks, setting)?.0)
 }
@@ -42,13 +42,14 @@ pub fn run(asks: &[Ask], setting: &Setting) -> Result<Vec<Outcome>> {
 /// The same, summed up.
 ///
 /// # Errors
-/// Where the server could not be started.
+/// Where the server could not be started, or Envoy has no worker.
 pub fn sum_up(asks: &[Ask], setting: &Setting) -> Result<Summary> {
     let (outcomes, line_peak) = simulate(asks, setting)?;
     Ok(Summary::of(&outcomes, line_peak as u64))
 }
 
 fn simulate(asks: &[Ask], setting: &Setting) -> Result<(Vec<Outcome>, usize)> {
+    ensure!(setting.workers > 0, "Envoy has at least one worker");
     let mut run = Run {
         now: Duration::ZERO,
         hop: setting.hop,
@@ -265,4 +266,90 @@ fn outcome(ask: &Ask, fate: Fate) -> Outcome {
         limit_action: None,
     });
     Outcome { class: ask.class, at: ask.at, late: Duration::ZERO, took: end.saturating_sub(ask.at), result }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::traffic::Class;
+    use crate::sim::preset::Preset;
+    use sluice::core::config;
+
+    const HOP: Duration = Duration::from_millis(1);
+
+    /// 15 ms a step alone, 20 ms with two; prompts cost nothing.
+    fn server() -> Spec {
+        Spec {
+            max_num_seqs: 2,
+            base: Duration::from_millis(10),
+            per_sequence: Duration::from_millis(5),
+            per_prefill_token: Duration::ZERO,
+            ..Preset::Gpu.spec()
+        }
+    }
+
+    fn long(at: u64, output_tokens: u32) -> Ask {
+        let at = Duration::from_millis(at);
+        Ask {
+            at,
+            class: Class::Long,
+            prompt_tokens: 1_000,
+            prompt_chars: 4_000,
+            output_tokens,
+            max_tokens: None,
+        }
+    }
+
+    fn under(policy: &str, asks: &[Ask], workers: u32) -> Vec<Outcome> {
+        let policy = config::parse(policy.as_bytes()).unwrap();
+        run(asks, &Setting { server: server(), policy: Some(&policy), workers, hop: HOP }).unwrap()
+    }
+
+    const ONE: &str = r#"{"limits": {"max_tokens": 1000, "default_max_tokens": 1000},
+        "classes": [{"name": "all", "concurrency": 1, "queue": {"capacity": 1, "timeout": "2s"}}]}"#;
+
+    #[test]
+    fn one_runs_one_waits_in_vain_and_one_finds_no_place() {
+        for workers in [1, 2] {
+            let outcomes = under(ONE, &[long(0, 500), long(10, 5), long(20, 5), long(7_600, 5)], workers);
+            let served = |outcome: &Outcome| outcome.result.as_ref().is_ok();
+            assert!(served(&outcomes[0]) && served(&outcomes[3]), "{outcomes:?}");
+            // 500 steps of 15 ms, and four ways of 1 ms.
+            assert_eq!(outcomes[0].took, Duration::from_millis(7_504));
+            assert_eq!(outcomes[1].result, Err(Failure::Status(503, "queue_timeout".into())));
+            let late = outcomes[1].took - Duration::from_millis(2_002);
+            assert!(late <= Duration::from_millis(10), "one tick: {late:?}");
+            assert_eq!(outcomes[2].result, Err(Failure::Status(429, "queue_full".into())));
+            assert_eq!(outcomes[2].took, 2 * HOP);
+        }
+    }
+
+    #[test]
+    fn who_waits_gets_the_slot_when_it_is_given_back() {
+        let outcomes = under(ONE, &[long(0, 100), long(10, 5)], 1);
+        // Back at Envoy after 1,503 ms, woken, sent on, five steps, and back.
+        let expected = Duration::from_millis(1_503 + 1 + 75 + 2 - 10) + WAKE;
+        assert_eq!(outcomes[1].took, expected);
+    }
+
+    #[test]
+    fn an_output_limit_cuts_the_answer_off() {
+        let policy = r#"{"limits": {"max_tokens": 8, "default_max_tokens": 4}}"#;
+        let tokens = |outcome: &Outcome| outcome.result.clone().map(|served| served.tokens);
+        let asks = [long(0, 100), Ask { max_tokens: Some(50), ..long(1, 100) }, long(2, 3)];
+        let outcomes = under(policy, &asks, 1);
+        assert_eq!(outcomes.iter().map(tokens).collect::<Vec<_>>(), [Ok(4), Ok(8), Ok(3)]);
+    }
+
+    #[test]
+    fn a_client_gives_up_and_its_place_is_free() {
+        let policy = r#"{"limits": {"max_tokens": 9000, "default_max_tokens": 9000},
+            "classes": [{"name": "all", "concurrency": 1, "queue": {"timeout": "5m"}}]}"#;
+        let outcomes = under(policy, &[long(0, 9_000), long(1_000, 10), long(59_000, 10)], 1);
+        assert_eq!(outcomes[0].result, Err(Failure::TimedOut));
+        assert_eq!(outcomes[0].took, PATIENCE);
+        // The slot of one who left lingers for 20 ms; the next one is still waiting then.
+        assert!(outcomes[1].result.is_ok() && outcomes[2].result.is_ok(), "{outcomes:?}");
+        assert!(outcomes[2].took < Duration::from_secs(2), "{outcomes:?}");
+    }
 }
