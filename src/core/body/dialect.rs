@@ -124,7 +124,7 @@ impl Dialect {
             first = false;
             let spelled = body.get(key.inside.clone()).unwrap_or_default();
             let given = scanner.token() != Some(b'n');
-            scanner.value(1)?;
+            scanner.skip(1)?;
             let tells = |(member, _): &&(&str, _)| unescape(spelled).eq(member.bytes());
             let Some((member, dialect)) = self.choices.iter().find(tells).filter(|_| given) else { continue };
             if let Some((other, _)) = chosen {
@@ -156,7 +156,7 @@ impl Eq for Dialect {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::body::shape::{Holds, Rule};
+    use crate::core::body::shape::{Holds, LONGEST_KEY, Rule};
 
     /// Every shape of every dialect; they may refer to themselves.
     fn shapes() -> Vec<&'static Shape> {
@@ -195,7 +195,7 @@ mod tests {
         for shape in shapes() {
             assert!(shape.fields.len() <= 64);
             for (place, field) in shape.fields.iter().enumerate() {
-                assert!(field.key.len() <= 63 && field.key.is_ascii(), "{}", field.key);
+                assert!(field.key.len() <= LONGEST_KEY && field.key.is_ascii(), "{}", field.key);
                 assert_eq!(field.key, field.key.to_ascii_lowercase());
                 let twin = |other: &&super::super::shape::Field| {
                     let both = |backend| field.on.has(backend) && other.on.has(backend);

@@ -12,7 +12,7 @@ impl Walk<'_> {
     /// Skips the next value; whether it is other than `null`.
     pub(super) fn given(&mut self) -> Result<bool, BadBody> {
         let given = self.scanner.token() != Some(b'n');
-        self.scanner.value(self.depth())?;
+        self.scanner.skip(self.depth())?;
         Ok(given)
     }
 
@@ -101,7 +101,7 @@ impl Walk<'_> {
             }
             Some(b'-' | b'0'..=b'9') => (number::amount(self.scanner.number()?), "this one has a fraction"),
             Some(b'[' | b'{') => {
-                self.scanner.value(self.depth())?;
+                self.scanner.skip(self.depth())?;
                 (None, "this one is an array or object")
             }
             _ => match self.scanner.literal()? {

@@ -8,7 +8,9 @@ pub mod dialect;
 mod escape;
 mod frame;
 pub mod holder;
+mod index;
 mod invocations;
+mod lanes;
 mod leaf;
 mod llamacpp;
 mod messages;
@@ -27,6 +29,7 @@ mod text;
 mod tgi;
 mod vllm;
 mod walk;
+mod wide;
 
 use std::ops::Range;
 

@@ -10,7 +10,7 @@ impl<'a> Walk<'a> {
             let inside = self.scanner.string()?.inside;
             return Ok(self.scanner.bytes().get(inside));
         }
-        self.scanner.value(self.depth())?;
+        self.scanner.skip(self.depth())?;
         Ok(None)
     }
 }

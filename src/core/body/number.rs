@@ -4,7 +4,20 @@ use super::Amount;
 use super::escape::unescape;
 
 /// The length of the JSON number at the start of `rest`; `None` where RFC 8259 knows no such number.
+#[inline]
 pub fn len(rest: &[u8]) -> Option<usize> {
+    // Most numbers are whole, and of a few digits.
+    let whole = digits(rest, 0);
+    if whole > 0
+        && !matches!(rest.get(whole), Some(b'.' | b'e' | b'E'))
+        && (whole == 1 || rest.first() != Some(&b'0'))
+    {
+        return Some(whole);
+    }
+    any_len(rest)
+}
+
+fn any_len(rest: &[u8]) -> Option<usize> {
     let sign = usize::from(rest.first() == Some(&b'-'));
     let whole = digits(rest, sign);
     if whole == 0 || whole > 1 && rest.get(sign) == Some(&b'0') {
@@ -106,9 +119,24 @@ enum Quoted {
     After,
 }
 
+/// How many digits stand from `from` on.
+#[inline]
 fn digits(bytes: &[u8], from: usize) -> usize {
-    bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count()
+    let (mut run, mut behind) = (0, bytes.get(from..).unwrap_or_default());
+    while let Some((word, more)) = behind.split_first_chunk() {
+        // Digits become 0 to 9. A carry can only spoil bytes above a true hit, so the lowest hit is exact.
+        let word = u64::from_le_bytes(*word) ^ (ONES * b'0' as u64);
+        let others = (word.wrapping_add(ONES * (0x80 - 10)) | word) & (ONES << 7);
+        if others != 0 {
+            return run + others.trailing_zeros() as usize / 8;
+        }
+        run += 8;
+        behind = more;
+    }
+    run + behind.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
+
+const ONES: u64 = u64::MAX / 255;
 
 fn append(value: u64, digit: u8) -> u64 {
     value.saturating_mul(10).saturating_add(u64::from(digit.wrapping_sub(b'0')))

@@ -122,7 +122,7 @@ impl Walk<'_> {
 
     fn medium(&mut self, depth: usize) -> Result<(), BadBody> {
         self.prompt.media += u64::from(self.scanner.token() != Some(b'n'));
-        self.scanner.value(depth)?;
+        self.scanner.skip(depth)?;
         Ok(())
     }
 
@@ -152,7 +152,7 @@ impl Walk<'_> {
         let some = u64::from(self.scanner.token() != Some(b'n'));
         self.prompts.0 += some;
         self.prompt.media += some;
-        self.scanner.value(depth)?;
+        self.scanner.skip(depth)?;
         Ok(())
     }
 }

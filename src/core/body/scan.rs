@@ -7,17 +7,22 @@ use super::{BadBody, number};
 /// Deepest nesting of arrays and objects that is read.
 pub const MAX_DEPTH: usize = 128;
 
-/// A place in a body. Everything before it has been checked.
+/// A place in a body. Everything before it has been checked, and what is not part of its compact text counted: so the
+/// text between two places is measured by the distance alone, and what is only skipped costs no sums.
 #[derive(Clone, Debug)]
 pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Bytes that are white space, or that escapes take more than what they stand for.
+    slack: usize,
+    /// Bytes of the compact text that only continue a character.
+    continuations: usize,
 }
 
 impl<'a> Scanner<'a> {
     /// The start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Scanner<'a> {
-        Scanner { bytes, at: 0 }
+        Scanner { bytes, at: 0, slack: 0, continuations: 0 }
     }
 
     /// The whole body.
@@ -31,19 +36,20 @@ impl<'a> Scanner<'a> {
     }
 
     /// The first byte behind white space, not yet taken; `None` at the end of the body.
-    #[inline]
+    #[inline(always)]
     pub fn token(&mut self) -> Option<u8> {
-        loop {
-            let byte = self.bytes.get(self.at).copied();
-            if !matches!(byte, Some(b' ' | b'\n' | b'\t' | b'\r')) {
-                return byte;
-            }
-            self.at += 1;
+        let byte = self.bytes.get(self.at).copied();
+        if !matches!(byte, Some(b' ' | b'\n' | b'\t' | b'\r')) {
+            return byte;
         }
+        let blank = blank_run(self.bytes, self.at);
+        self.slack += blank;
+        self.at += blank;
+        self.bytes.get(self.at).copied()
     }
 
     /// Takes the one byte that [`token`](Self::token) has shown.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self) {
         self.at += 1;
     }
@@ -52,9 +58,11 @@ impl<'a> Scanner<'a> {
     ///
     /// # Errors
     /// Where it is not a string of RFC 8259 in UTF-8.
-    #[inline]
+    #[inline(always)]
     pub fn string(&mut self) -> Result<Str, BadBody> {
         let string = string::read(self.bytes, self.at + 1).map_err(|(at, what)| bad(at, what))?;
+        self.slack += string.inside.len() - string.text.bytes;
+        self.continuations += string.text.bytes - string.text.chars;
         self.at = string.inside.end + 1;
         Ok(string)
     }
@@ -63,6 +71,7 @@ impl<'a> Scanner<'a> {
     ///
     /// # Errors
     /// Where it is not a number of RFC 8259.
+    #[inline(always)]
     pub fn number(&mut self) -> Result<&'a [u8], BadBody> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let len = number::len(rest)
@@ -76,7 +85,7 @@ impl<'a> Scanner<'a> {
     ///
     /// # Errors
     /// Where neither comes next.
-    #[inline]
+    #[inline(always)]
     pub fn item(&mut self, first: bool) -> Result<bool, BadBody> {
         match self.token() {
             Some(b']') => {
@@ -101,7 +110,7 @@ impl<'a> Scanner<'a> {
     ///
     /// # Errors
     /// Where neither comes next.
-    #[inline]
+    #[inline(always)]
     pub fn member(&mut self, first: bool) -> Result<Option<Str>, BadBody> {
         let mut token = self.token();
         if token == Some(b'}') {
@@ -136,36 +145,48 @@ impl<'a> Scanner<'a> {
     /// # Errors
     /// Where no value of RFC 8259 comes next, or nesting goes over [`MAX_DEPTH`].
     pub fn value(&mut self, depth: usize) -> Result<Text, BadBody> {
-        let mut text = Text::default();
+        self.token();
+        let start = self.clone();
+        self.skip(depth)?;
+        let bytes = (self.at - start.at) - (self.slack - start.slack);
+        Ok(Text { chars: bytes - (self.continuations - start.continuations), bytes })
+    }
+
+    /// The same unmeasured.
+    ///
+    /// # Errors
+    /// As for [`value`](Self::value).
+    pub fn skip(&mut self, depth: usize) -> Result<(), BadBody> {
+        // A copy, which the compiler keeps in registers.
+        let mut here = self.clone();
         let mut open = Open { objects: 0, depth, outer: depth };
         loop {
             let mut first = false;
-            match self.token() {
-                Some(b'"') => text += self.string()?.text.quoted(),
+            match here.token() {
+                Some(b'"') => {
+                    here.string()?;
+                }
                 Some(byte @ (b'{' | b'[')) => {
-                    open.push(byte == b'{').ok_or_else(|| too_deep(self.at))?;
-                    self.take();
-                    text += Text::ascii(1);
+                    open.push(byte == b'{').ok_or_else(|| too_deep(here.at))?;
+                    here.take();
                     first = true;
                 }
-                Some(b'-' | b'0'..=b'9') => text += Text::ascii(self.number()?.len()),
-                _ => text += Text::ascii(self.literal()?.len()),
+                Some(b'-' | b'0'..=b'9') => {
+                    here.number()?;
+                }
+                _ => {
+                    here.literal()?;
+                }
             }
             loop {
                 let more = match open.innermost() {
-                    None => return Ok(text),
-                    Some(Kind::Array) => self.item(first)?,
-                    Some(Kind::Object) => match self.member(first)? {
-                        Some(key) => {
-                            text += key.text.quoted();
-                            text += Text::ascii(1);
-                            true
-                        }
-                        None => false,
-                    },
+                    None => {
+                        *self = here;
+                        return Ok(());
+                    }
+                    Some(Kind::Array) => here.item(first)?,
+                    Some(Kind::Object) => here.member(first)?.is_some(),
                 };
-                // One more character either way: the comma between two, or what closes.
-                text += Text::ascii(usize::from(!(more && first)));
                 if more {
                     break;
                 }
@@ -179,22 +200,29 @@ impl<'a> Scanner<'a> {
     ///
     /// # Errors
     /// Where none of the three comes next: the last resort of every reader, so this also says that no value came.
+    #[inline(always)]
     pub fn literal(&mut self) -> Result<&'static str, BadBody> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let literal =
-            ["null", "true", "false"].into_iter().find(|literal| rest.starts_with(literal.as_bytes()));
-        let literal = literal.ok_or_else(|| {
-            bad(
-                self.at,
-                match rest {
-                    [] => "the body ends where a value is due",
-                    _ => "a value is missing; allowed are objects, arrays, strings, numbers, true, false and null",
-                },
-            )
-        })?;
+        let literal = literal(self.bytes, self.at)?;
         self.at += literal.len();
         Ok(literal)
     }
+}
+
+fn literal(bytes: &[u8], at: usize) -> Result<&'static str, BadBody> {
+    let what = match bytes.get(at..).unwrap_or_default() {
+        [b'n', b'u', b'l', b'l', ..] => return Ok("null"),
+        [b't', b'r', b'u', b'e', ..] => return Ok("true"),
+        [b'f', b'a', b'l', b's', b'e', ..] => return Ok("false"),
+        [] => "the body ends where a value is due",
+        _ => "a value is missing; allowed are objects, arrays, strings, numbers, true, false and null",
+    };
+    Err(bad(at, what))
+}
+
+/// How many bytes from `at` on are white space.
+fn blank_run(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\t' | b'\r')).count()
 }
 
 /// A fault of the text itself, with no field to blame.

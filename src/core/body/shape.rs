@@ -1,8 +1,9 @@
 //! What a dialect's bodies look like: tables of the members that are read, and how.
 
 use super::backend::{Backend, Backends};
-use super::escape::{unescape, unescaped};
+use super::escape::unescape;
 use super::holder::Inject;
+use super::index::Index;
 use super::string::Str;
 
 /// An object whose members matter. Where a body has an array in its place, each item is taken as such an object; where
@@ -10,9 +11,8 @@ use super::string::Str;
 pub struct Shape {
     /// The members that are read, at most 64. All others are skipped unread, and may repeat.
     pub fields: &'static [Field],
-    /// The lengths of their keys and how these begin, a bit each: most other members are told by that alone.
-    lens: u64,
-    firsts: u64,
+    /// The same by their keys.
+    index: Index,
     /// Where such an object's output limit stands.
     pub holds: Holds,
     /// Whether it holds a model server's own sampling settings: a map to it, of which keys are read as they stand.
@@ -116,15 +116,7 @@ pub struct Settings {
 impl Shape {
     /// An object with these members.
     pub const fn of(fields: &'static [Field]) -> Shape {
-        let (mut lens, mut firsts, mut rest) = (0, 0, fields);
-        while let [field, behind @ ..] = rest {
-            lens |= 1 << (field.key.len() & 63);
-            if let [first, ..] = field.key.as_bytes() {
-                firsts |= 1 << (*first & 63);
-            }
-            rest = behind;
-        }
-        Shape { fields, lens, firsts, holds: Holds::Nothing, settings: false }
+        Shape { fields, index: Index::of(fields), holds: Holds::Nothing, settings: false }
     }
 
     /// One whose output limit stands there.
@@ -141,55 +133,53 @@ impl Shape {
     #[inline]
     pub(super) fn find(&self, key: &Str, body: &[u8], backend: Backend) -> Option<(usize, &'static Field)> {
         let spelled = body.get(key.inside.clone()).unwrap_or_default();
-        if backend.folds_keys() && !self.settings {
-            return self.find_folded(key, spelled, backend);
+        let folds = backend.folds_keys() && !self.settings;
+        if folds || key.is_escaped() {
+            return self.find_spelled(spelled, folds, backend);
         }
-        let len = key.text.bytes;
-        if len > 63 || self.lens >> len & 1 == 0 {
-            return None;
-        }
-        if key.is_escaped() {
-            return self.place(backend, |name| name.len() == len && unescape(spelled).eq(name.bytes()));
-        }
-        if self.firsts >> (spelled.first()? & 63) & 1 == 0 {
-            return None;
-        }
-        self.place(backend, |name| name.as_bytes() == spelled)
+        self.named(spelled, backend)
     }
 
+    /// The same for a key that is not spelled as it reads. Takes no longer for a longer one.
     #[cold]
-    fn find_folded(&self, key: &Str, spelled: &[u8], backend: Backend) -> Option<(usize, &'static Field)> {
-        // Three bytes are the most that a letter takes in any case.
-        if key.text.bytes > 3 * 63 {
-            return None;
+    fn find_spelled(&self, spelled: &[u8], folds: bool, backend: Backend) -> Option<(usize, &'static Field)> {
+        let mut plain = [0; LONGEST_KEY];
+        let mut bytes = unescape(spelled);
+        let mut len = 0;
+        while let Some(byte) = bytes.next() {
+            let byte = if folds { folded(byte, &mut bytes)? } else { byte };
+            *plain.get_mut(len)? = byte;
+            len += 1;
         }
-        let spelled = unescaped(spelled);
-        self.place(backend, |name| folds_to(&spelled, name.as_bytes()))
+        self.named(plain.get(..len)?, backend)
     }
 
     #[inline]
-    fn place(&self, backend: Backend, named: impl Fn(&str) -> bool) -> Option<(usize, &'static Field)> {
-        let mut fields = self.fields.iter().enumerate();
-        fields.find(|(_, field)| named(field.key) && field.on.has(backend))
+    fn named(&self, name: &[u8], backend: Backend) -> Option<(usize, &'static Field)> {
+        let mut place = self.index.first(name)?;
+        loop {
+            let field = self.fields.get(usize::from(place))?;
+            if field.key.as_bytes() == name && field.on.has(backend) {
+                return Some((usize::from(place), field));
+            }
+            place = self.index.behind(place)?;
+        }
     }
 }
 
-/// Whether `spelled` is `name`, which is in lower case, to Go: K (U+212A) and ſ (U+017F) are the only letters beyond
-/// ASCII that fold into it.
-fn folds_to(mut spelled: &[u8], name: &[u8]) -> bool {
-    for &letter in name {
-        let (folded, rest) = match spelled {
-            [0xe2, 0x84, 0xaa, rest @ ..] => (b'k', rest),
-            [0xc5, 0xbf, rest @ ..] => (b's', rest),
-            [byte, rest @ ..] => (byte.to_ascii_lowercase(), rest),
-            [] => return false,
-        };
-        if folded != letter {
-            return false;
-        }
-        spelled = rest;
-    }
-    spelled.is_empty()
+/// The longest key of a field, in bytes.
+pub const LONGEST_KEY: usize = 63;
+
+/// What a letter is to Go, as far as it can be part of a name in lower case: K (U+212A) and ſ (U+017F) are the only
+/// ones beyond ASCII that fold into it. `None` for all others there.
+fn folded(byte: u8, behind: &mut impl Iterator<Item = u8>) -> Option<u8> {
+    let letter = match byte {
+        0..0x80 => return Some(byte.to_ascii_lowercase()),
+        0xe2 if behind.next()? == 0x84 && behind.next()? == 0xaa => b'k',
+        0xc5 if behind.next()? == 0xbf => b's',
+        _ => return None,
+    };
+    Some(letter)
 }
 
 impl Field {
@@ -247,6 +237,15 @@ pub const fn copies(key: &'static str) -> Field {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::body::scan::Scanner;
+
+    static SHAPE: Shape = Shape::of(&[text("max_tokens"), text("max_tokenz"), text("k"), text("")]);
+
+    fn found(key: &str, backend: Backend) -> Option<&'static str> {
+        let body = format!("\"{key}\"");
+        let key = Scanner::new(body.as_bytes()).string().unwrap();
+        SHAPE.find(&key, body.as_bytes(), backend).map(|(_, field)| field.key)
+    }
 
     #[test]
     fn go_folds_two_letters_beyond_ascii() {
@@ -255,14 +254,38 @@ mod tests {
             ("MAX_Tokens", true),
             ("max_to\u{212a}ens", true),
             ("max_token\u{17f}", true),
+            ("max_to\\u212aen\\u017f", true),
             ("max_token", false),
             ("max_tokens_", false),
             ("max-tokens", false),
             ("ma\u{445}_tokens", false),
             ("max_token\u{df}", false),
-            ("", false),
+            ("max_token\u{140}", false),
+            ("max_to\u{212b}ens", false),
         ] {
-            assert_eq!(folds_to(spelled.as_bytes(), b"max_tokens"), same, "{spelled}");
+            assert_eq!(found(spelled, Backend::Ollama) == Some("max_tokens"), same, "{spelled}");
+            let exact = spelled == "max_tokens";
+            assert_eq!(found(spelled, Backend::Vllm) == Some("max_tokens"), exact, "{spelled}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_by_all_of_it() {
+        for (spelled, key) in [
+            ("max_tokens", Some("max_tokens")),
+            ("max_tokenz", Some("max_tokenz")),
+            (r"max\u005ftokenz", Some("max_tokenz")),
+            ("k", Some("k")),
+            ("", Some("")),
+            ("max_tokfns", None),
+            ("K", None),
+        ] {
+            assert_eq!(found(spelled, Backend::Vllm), key, "{spelled}");
+        }
+        let long = "k".repeat(LONGEST_KEY + 1);
+        for backend in [Backend::Vllm, Backend::Ollama] {
+            assert_eq!(found(&long, backend), None);
+            assert_eq!(found(&long.replace('k', "\\u006b"), backend), None);
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::escape::Escape;
+use super::lanes::{LANES, Lanes};
 use super::text::Text;
+use super::wide;
 
 /// A string as it stands in the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +27,20 @@ impl Str {
 ///
 /// # Errors
 /// Where the string is not one of RFC 8259: the byte offset and what is wrong.
-#[inline]
+#[inline(always)]
 pub fn read(bytes: &[u8], start: usize) -> Result<Str, (usize, &'static str)> {
+    // Most strings are short and plain.
+    let rest = bytes.get(start..).unwrap_or_default();
+    if let Some(block) = rest.first_chunk() {
+        let len = stops(Lanes::of(block)).trailing_zeros() as usize;
+        if rest.get(len) == Some(&b'"') && len < LANES {
+            return Ok(Str { inside: start..start + len, text: Text::ascii(len) });
+        }
+    }
+    read_any(bytes, start)
+}
+
+fn read_any(bytes: &[u8], start: usize) -> Result<Str, (usize, &'static str)> {
     let mut at = start;
     // What escapes take more than what they stand for, and how many bytes of the decoded text only continue a character.
     let (mut spelling, mut continuations) = (0, 0);
@@ -34,22 +48,23 @@ pub fn read(bytes: &[u8], start: usize) -> Result<Str, (usize, &'static str)> {
         let rest = bytes.get(at..).unwrap_or_default();
         let plain = plain_run(rest);
         at += plain;
-        let rest = rest.get(plain..).unwrap_or_default();
+        let mut rest = rest.get(plain..).unwrap_or_default();
         match rest.first() {
             Some(b'"') => break,
             Some(b'\\') => {
-                let escape = Escape::read(rest).ok_or((at, BAD_ESCAPE))?;
-                let utf8_len = escape.utf8_len();
-                spelling += escape.len - utf8_len;
-                continuations += utf8_len - 1;
-                at += escape.len;
+                // They seldom come alone.
+                while let Some(b'\\') = rest.first() {
+                    let escape = Escape::read(rest).ok_or((at, BAD_ESCAPE))?;
+                    let utf8_len = escape.utf8_len();
+                    spelling += escape.len - utf8_len;
+                    continuations += utf8_len - 1;
+                    at += escape.len;
+                    rest = rest.get(escape.len..).unwrap_or_default();
+                }
             }
             Some(0x80..) => {
-                let (len, chars) = wide_run(rest);
-                if len == 0 {
-                    return Err((at, BAD_UTF8));
-                }
-                continuations += len - chars;
+                let (len, more) = wide::run(rest).map_err(|fault| (at + fault, BAD_UTF8))?;
+                continuations += more;
                 at += len;
             }
             Some(_) => return Err((at, RAW_CONTROL)),
@@ -64,73 +79,26 @@ const BAD_ESCAPE: &str = "a string holds an escape that JSON does not know; allo
 const BAD_UTF8: &str = "a string holds bytes that are not UTF-8";
 const RAW_CONTROL: &str = "a string holds a raw control character; it must be escaped";
 
-const ONES: u64 = u64::MAX / 255;
-const HIGHS: u64 = ONES << 7;
-
 /// How many bytes at the start of `rest` stand for themselves: no quote, backslash, control character or non-ASCII.
+#[inline]
 fn plain_run(rest: &[u8]) -> usize {
-    let mut run = 0;
-    let mut words = rest;
-    // Eight at a time. A borrow can only spoil bytes above a true hit, so the lowest hit is exact.
-    while let Some((word, behind)) = words.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let hits =
-            (quote.wrapping_sub(ONES) & !quote | backslash.wrapping_sub(ONES) & !backslash | control | word)
-                & HIGHS;
-        if hits != 0 {
-            return run + hits.trailing_zeros() as usize / 8;
+    let (mut run, mut behind) = (0, rest);
+    while let Some((block, more)) = behind.split_first_chunk() {
+        let stops = stops(Lanes::of(block));
+        if stops != 0 {
+            return run + stops.trailing_zeros() as usize;
         }
-        run += 8;
-        words = behind;
+        run += LANES;
+        behind = more;
     }
-    run + words.iter().take_while(|byte| matches!(byte, 0x20..0x80) && !matches!(byte, b'"' | b'\\')).count()
+    // NUL behind the last byte stops it.
+    run + stops(Lanes::padded(behind)).trailing_zeros() as usize
 }
 
-/// How many bytes at the start of `rest` are whole characters of UTF-8, and how many characters they are: non-ASCII ones,
-/// and single plain ASCII ones between them, such as the spaces of a text in Cyrillic.
-fn wide_run(rest: &[u8]) -> (usize, usize) {
-    let (mut words, mut len, mut chars) = (rest, 0, 0);
-    loop {
-        while let Some(word) = words.first_chunk::<8>()
-            && is_two_of_three(u64::from_le_bytes(*word))
-        {
-            words = words.get(6..).unwrap_or_default();
-            len += 6;
-            chars += 2;
-        }
-        let step = match (wide_char(words), words) {
-            (0, [b' ' | b'!' | b'#'..=b'[' | b']'..=0x7f, 0x80..=0xff, ..]) => 1,
-            (0, _) => return (len, chars),
-            (step, _) => step,
-        };
-        words = words.get(step..).unwrap_or_default();
-        len += step;
-        chars += 1;
-    }
-}
-
-/// Two characters of three bytes, as in CJK, at the start of a little-endian word. Neither overlong (E0 80..9F) nor a
-/// surrogate (ED A0..BF): told by the lead's payload and bit 5 of the byte behind it.
-fn is_two_of_three(word: u64) -> bool {
-    let sane = |char: u64| !matches!(char & 0x200f, 0 | 0x200d);
-    word & 0xc0c0_f0c0_c0f0 == 0x8080_e080_80e0 && sane(word) && sane(word >> 24)
-}
-
-/// The length of the non-ASCII character at the start of `rest`, by the table of RFC 3629; 0 where there is none.
-fn wide_char(rest: &[u8]) -> usize {
-    match *rest {
-        [0xc2..=0xdf, 0x80..=0xbf, ..] => 2,
-        [0xe0, 0xa0..=0xbf, 0x80..=0xbf, ..]
-        | [0xe1..=0xec | 0xee | 0xef, 0x80..=0xbf, 0x80..=0xbf, ..]
-        | [0xed, 0x80..=0x9f, 0x80..=0xbf, ..] => 3,
-        [0xf0, 0x90..=0xbf, 0x80..=0xbf, 0x80..=0xbf, ..]
-        | [0xf1..=0xf3, 0x80..=0xbf, 0x80..=0xbf, 0x80..=0xbf, ..]
-        | [0xf4, 0x80..=0x8f, 0x80..=0xbf, 0x80..=0xbf, ..] => 4,
-        _ => 0,
-    }
+/// The bytes that end a plain run, a bit each. Beyond ASCII is below a space where bytes are signed.
+#[inline(always)]
+fn stops(block: Lanes) -> u32 {
+    (block.below(b' ') | block.is(b'"') | block.is(b'\\')).bits()
 }
 
 #[cfg(test)]

@@ -124,12 +124,12 @@ impl<'a> Walk<'a> {
                 let shape = frame.shape;
                 if let Some(key) = self.scanner.member(first)? {
                     match shape.find(&key, self.scanner.bytes(), self.backend) {
-                        None => drop(self.scanner.value(self.open.len())?),
+                        None => self.scanner.skip(self.open.len())?,
                         Some((place, field)) if seen >> place & 1 == 1 => {
                             let twice = twice(&self.open, field.key, &key);
                             let Rule::User = field.rule else { return Err(twice) };
                             self.user = Err(twice);
-                            self.scanner.value(self.open.len())?;
+                            self.scanner.skip(self.open.len())?;
                         }
                         Some((place, field)) => {
                             frame.kind = Kind::Object(seen | 1 << place);
