@@ -66,7 +66,7 @@ cmd_advise() {
   rig advise "$@"
 }
 
-#: bench: measure: compare (taken where none is named; --peers), real (also --real), admission; each takes --help
+#: bench: measure: compare (taken where none is named; --peers), real (also --real), admission, body (reading them, in V8); each takes --help
 cmd_bench() {
   local what=compare
   case ${1:-} in
@@ -74,8 +74,9 @@ cmd_bench() {
     [a-z]*) what=$1 && shift ;;
   esac
   case $what in
+    body) bench_body "$@" && return ;;
     compare | real | admission) ;;
-    *) die "nothing to measure is called $what; there are compare, real and admission" ;;
+    *) die "nothing to measure is called $what; there are compare, real, admission and body" ;;
   esac
   cmd_wasm
   cmd_envoy
@@ -179,6 +180,18 @@ rig() {
   local dir
   dir=$(cargo_dir)
   exec "$dir/rig/rig" "$@"
+}
+
+# bench_body [KIND]: builds the benchmark of the body reader as the module is built, in a directory of its own as the
+# twin's, and runs it in V8.
+bench_body() {
+  need_wasm_target
+  need node "apt-get install nodejs (20 or newer; its V8 is Envoy's)"
+  local dir
+  dir=$(cargo_dir)/bench
+  step "building the benchmark for $wasm_target"
+  cargo build --release --locked --package bench-body --target "$wasm_target" --target-dir "$dir"
+  node --no-warnings benches/body/run.mjs "$dir/$wasm_target/release/bench-body.wasm" "$@"
 }
 
 fetch_envoy() {

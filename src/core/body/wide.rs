@@ -1,9 +1,13 @@
-//! Text beyond ASCII: UTF-8, checked and counted sixteen bytes at a time.
+//! Text beyond ASCII: UTF-8, checked and counted a block of bytes at a time.
 
 use super::lanes::{LANES, Lanes};
 
+/// Bytes checked at once: two times as many as stand side by side, since what follows from a comparison is cheaper for
+/// all of them together.
+const BLOCK: usize = 2 * LANES;
+
 /// A bit for each lane.
-const ALL: u32 = (1 << LANES) - 1;
+const ALL: u64 = (1 << BLOCK) - 1;
 
 /// How far the text at the start of `rest` goes, up to a quote, a backslash, a control character or the body's end, and
 /// how many of its bytes only continue a character.
@@ -16,15 +20,15 @@ pub fn run(rest: &[u8]) -> Result<(usize, usize), usize> {
     let mut behind = rest;
     loop {
         let (block, more) = match behind.split_first_chunk() {
-            Some((block, more)) => (Lanes::of(block), more),
+            Some((block, more)) => (Block::of(block), more),
             // NUL ends it, where nothing else does.
-            None => (Lanes::padded(behind), &[][..]),
+            None => (Block::padded(behind), &[][..]),
         };
         // Control characters are below 0x20, and so is all beyond ASCII, whose highest bit is set.
-        let stops = (block.below(0x20) | block.is(b'"') | block.is(b'\\')).bits() & !block.bits();
+        let stops = block.bits(|lanes| lanes.below(0x20) | lanes.is(b'"') | lanes.is(b'\\')) & !block.wide();
         // Up to where it stops, that included: it shows whether the character before it is whole.
-        let whole = stops.trailing_zeros().min(LANES as u32);
-        let (continues, wrong) = check.block(block);
+        let whole = stops.trailing_zeros().min(BLOCK as u32);
+        let (continues, wrong) = check.block(&block);
         if wrong & ((2 << whole) - 1) & ALL != 0 {
             return Err(first_fault(rest, len + whole as usize));
         }
@@ -41,53 +45,84 @@ pub fn run(rest: &[u8]) -> Result<(usize, usize), usize> {
 #[derive(Default)]
 struct Check {
     /// A continuation.
-    continuation: u32,
+    continuation: u64,
     /// One that is 0xA0 or more, behind E0.
-    from_a0: u32,
+    from_a0: u64,
     /// One that is less than 0xA0, behind ED: all from there on are surrogates.
-    below_a0: u32,
+    below_a0: u64,
     /// One that is 0x90 or more, behind F0.
-    from_90: u32,
+    from_90: u64,
     /// One that is less than 0x90, behind F4: Unicode ends there.
-    below_90: u32,
+    below_90: u64,
 }
 
 impl Check {
     /// Which bytes of the next block continue a character, and which do not fit to what stands before them, or fit
     /// nowhere.
     #[inline(always)]
-    fn block(&mut self, block: Lanes) -> (u32, u32) {
-        let wide = block.bits();
-        let continues = block.below(0xc0).bits();
-        let of_three_up = wide & !block.below(0xe0).bits();
-        let of_four_up = wide & !block.below(0xf0).bits();
+    fn block(&mut self, block: &Block) -> (u64, u64) {
+        let wide = block.wide();
+        let continues = block.bits(|lanes| lanes.below(0xc0));
+        let of_three_up = wide & !block.bits(|lanes| lanes.below(0xe0));
+        let of_four_up = wide & !block.bits(|lanes| lanes.below(0xf0));
         self.continuation |= (wide & !continues) << 1 | of_three_up << 2 | of_four_up << 3;
         let mut wrong = self.continuation ^ continues;
-        self.continuation >>= LANES;
+        self.continuation >>= BLOCK;
         // Few texts have these, for which the next byte matters more, or which are none.
-        let narrow = (block.is(0xe0) | block.is(0xed) | block.is(0xc0) | block.is(0xc1)).bits();
+        let narrow = block.bits(|lanes| lanes.is(0xe0) | lanes.is(0xed) | lanes.is(0xc0) | lanes.is(0xc1));
         if narrow | self.from_a0 | self.below_a0 != 0 {
             wrong |= self.narrow(block);
         }
         if of_four_up | self.from_90 | self.below_90 != 0 {
-            self.from_90 |= block.is(0xf0).bits() << 1;
-            self.below_90 |= block.is(0xf4).bits() << 1;
-            let low = block.below(0x90).bits();
-            wrong |= self.from_90 & low | self.below_90 & !low | wide & !block.below(0xf5).bits();
-            self.from_90 >>= LANES;
-            self.below_90 >>= LANES;
+            self.from_90 |= block.bits(|lanes| lanes.is(0xf0)) << 1;
+            self.below_90 |= block.bits(|lanes| lanes.is(0xf4)) << 1;
+            let low = block.bits(|lanes| lanes.below(0x90));
+            wrong |= self.from_90 & low | self.below_90 & !low | wide & !block.bits(|lanes| lanes.below(0xf5));
+            self.from_90 >>= BLOCK;
+            self.below_90 >>= BLOCK;
         }
         (continues, wrong)
     }
 
-    fn narrow(&mut self, block: Lanes) -> u32 {
-        self.from_a0 |= block.is(0xe0).bits() << 1;
-        self.below_a0 |= block.is(0xed).bits() << 1;
-        let low = block.below(0xa0).bits();
+    fn narrow(&mut self, block: &Block) -> u64 {
+        self.from_a0 |= block.bits(|lanes| lanes.is(0xe0)) << 1;
+        self.below_a0 |= block.bits(|lanes| lanes.is(0xed)) << 1;
+        let low = block.bits(|lanes| lanes.below(0xa0));
         let wrong = self.from_a0 & low | self.below_a0 & !low;
-        self.from_a0 >>= LANES;
-        self.below_a0 >>= LANES;
-        wrong | (block.is(0xc0) | block.is(0xc1)).bits()
+        self.from_a0 >>= BLOCK;
+        self.below_a0 >>= BLOCK;
+        wrong | block.bits(|lanes| lanes.is(0xc0) | lanes.is(0xc1))
+    }
+}
+
+/// The bytes checked at once.
+struct Block(Lanes, Lanes);
+
+impl Block {
+    #[inline(always)]
+    fn of(bytes: &[u8; BLOCK]) -> Block {
+        match bytes.as_chunks() {
+            ([low, high], _) => Block(Lanes::of(low), Lanes::of(high)),
+            _ => Block::padded(bytes),
+        }
+    }
+
+    /// Fewer bytes, NUL behind them.
+    fn padded(bytes: &[u8]) -> Block {
+        let (low, high) = bytes.split_at_checked(LANES).unwrap_or((bytes, &[]));
+        Block(Lanes::padded(low), Lanes::padded(high))
+    }
+
+    /// Where a comparison holds, a bit a byte.
+    #[inline(always)]
+    fn bits(&self, compare: impl Fn(Lanes) -> Lanes) -> u64 {
+        u64::from(compare(self.0).bits()) | u64::from(compare(self.1).bits()) << LANES
+    }
+
+    /// Where a byte is beyond ASCII.
+    #[inline(always)]
+    fn wide(&self) -> u64 {
+        self.bits(|lanes| lanes)
     }
 }
 
@@ -116,11 +151,11 @@ mod tests {
             0x00, 0x22, 0x41, 0x5c, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec,
             0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff,
         ];
-        for place in [0, 12, 13, 14, 15, 16] {
+        for place in [0, 13, 14, 15, 16, 28, 29, 30, 31, 32] {
             for a in telling {
                 for b in telling {
                     for c in telling {
-                        let mut text = vec![b'x'; place + 30];
+                        let mut text = vec![b'x'; place + 40];
                         for d in telling {
                             text[place..place + 4].copy_from_slice(&[a, b, c, d]);
                             assert_eq!(run(&text), book(&text), "{a:x} {b:x} {c:x} {d:x} at {place}");
@@ -134,8 +169,8 @@ mod tests {
     #[test]
     fn a_fault_and_an_end_are_found_at_every_place() {
         for filling in ["a", "é", "你", "ก", "한", "😀", "\u{10ffff}", "é你😀 "] {
-            for pad in 0..LANES {
-                let good = ["x".repeat(pad), filling.repeat(50 / filling.len())].concat().into_bytes();
+            for pad in 0..BLOCK {
+                let good = ["x".repeat(pad), filling.repeat(90 / filling.len())].concat().into_bytes();
                 assert_eq!(run(&good), book(&good));
                 for at in 0..good.len() {
                     assert_eq!(run(&good[..at]), book(&good[..at]), "{at} of {good:x?}");
