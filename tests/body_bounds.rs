@@ -1,12 +1,11 @@
 //! Whatever a body holds, in whatever dialect and to whatever backend: once let through it is within bounds.
 
-use std::time::Duration;
-
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use sluice::core::body::{Amount, BACKENDS, Dialect, Sway, dialect, read};
 use sluice::core::clamp::clamp;
-use sluice::core::policy::{Limits, OverMaxTokens};
+use sluice::core::config;
+use sluice::core::policy::Limits;
 
 const CEILING: u64 = 1024;
 
@@ -54,20 +53,8 @@ const KEYS: [&str; 40] = [
 ];
 
 fn limits() -> Limits {
-    Limits {
-        body_bytes: u64::MAX,
-        buffered_bytes: u64::MAX,
-        body_timeout: Duration::from_secs(30),
-        prompt_chars: None,
-        prompt_tokens: None,
-        max_tokens: CEILING,
-        default_max_tokens: 256,
-        over_max_tokens: OverMaxTokens::Clamp,
-        sequences: u64::MAX,
-        background: true,
-        media_tokens: 1000,
-        bytes_per_token: 4.0,
-    }
+    let policy = br#"{"limits":{"prompt_chars":null,"sequences":4294967295,"background":true}}"#;
+    config::parse(policy).expect("a policy").limits
 }
 
 fn anything() -> impl Strategy<Value = Value> {

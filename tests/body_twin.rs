@@ -1,12 +1,11 @@
 //! The scanner against a naive twin on `serde_json::Value`: the same sizes, limits and edits for whatever JSON comes.
 
-use std::time::Duration;
-
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use sluice::core::body::{Amount, Backend, BadBody, Dialect, View, dialect};
 use sluice::core::clamp::{Clamped, clamp};
-use sluice::core::policy::{Limits, OverMaxTokens};
+use sluice::core::config;
+use sluice::core::policy::Limits;
 
 /// Keys that some shape reads, so that arbitrary JSON meets them often.
 const KEYS: [&str; 24] = [
@@ -236,7 +235,8 @@ impl Twin {
 
     fn message(&mut self, key: &str, value: &Value) {
         match key {
-            "role" | "name" => self.label(value),
+            "role" | "name" | "tool_call_id" => self.label(value),
+            "tools" => self.text(value),
             "content" => self.inside(value, &Twin::part),
             "reasoning" | "reasoning_content" | "refusal" | "thinking" => self.text(value),
             "tool_calls" => self.inside(value, &Twin::call),
@@ -338,20 +338,8 @@ fn first_bad_limit<'a>(body: &'a Map<String, Value>, read: &[&str]) -> Option<&'
 }
 
 fn limits() -> Limits {
-    Limits {
-        body_bytes: u64::MAX,
-        buffered_bytes: u64::MAX,
-        body_timeout: Duration::from_secs(30),
-        prompt_chars: None,
-        prompt_tokens: None,
-        max_tokens: 1024,
-        default_max_tokens: 256,
-        over_max_tokens: OverMaxTokens::Clamp,
-        sequences: u64::MAX,
-        background: false,
-        media_tokens: 1000,
-        bytes_per_token: 4.0,
-    }
+    let policy = br#"{"limits":{"prompt_chars":null,"sequences":4294967295}}"#;
+    config::parse(policy).expect("a policy").limits
 }
 
 /// The body as the naive twin would edit it.

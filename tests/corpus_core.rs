@@ -1,12 +1,11 @@
 //! The corpus at the core: every request of it that the body alone decides.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use sluice::core::body::{BACKENDS, Backend, BadBody, Dialect, dialect, read};
 use sluice::core::clamp::{ClampRefusal, Clamped, clamp};
+use sluice::core::config;
 use sluice::core::paths::Table;
-use sluice::core::policy::{Limits, OverMaxTokens};
+use sluice::core::policy::Limits;
 
 /// Reasons that a body gives; the others are decided before there is one.
 const OF_THE_BODY: [&str; 5] = [
@@ -84,26 +83,16 @@ fn answer(
         ClampRefusal::Background => ("unsupported_background", Some("background".to_owned())),
         ClampRefusal::TooManySequences { param, .. } => ("too_many_sequences", Some(param.to_owned())),
         ClampRefusal::PromptTooLong { .. } => ("prompt_too_long", None),
-        ClampRefusal::MaxTokensTooLarge { param, .. } => ("max_tokens_too_large", Some(param.to_owned())),
+        ClampRefusal::NoRoomToThink { param, .. } | ClampRefusal::MaxTokensTooLarge { param, .. } => {
+            ("max_tokens_too_large", Some(param.to_owned()))
+        }
     })
 }
 
 /// The policy that the corpus is written for.
 fn limits() -> Limits {
-    Limits {
-        body_bytes: 1 << 20,
-        buffered_bytes: 1 << 28,
-        body_timeout: Duration::from_secs(30),
-        prompt_chars: None,
-        prompt_tokens: Some(8000),
-        max_tokens: 1024,
-        default_max_tokens: 256,
-        over_max_tokens: OverMaxTokens::Clamp,
-        sequences: 8,
-        background: false,
-        media_tokens: 1000,
-        bytes_per_token: 4.0,
-    }
+    let policy = br#"{"limits":{"prompt_chars":null,"prompt_tokens":8000,"sequences":8}}"#;
+    config::parse(policy).expect("a policy").limits
 }
 
 fn body(case: &Value) -> Vec<u8> {

@@ -66,6 +66,15 @@ pub enum ClampRefusal {
         /// What is allowed.
         limit: u64,
     },
+    /// A budget for thinking for which the output limit leaves no room.
+    NoRoomToThink {
+        /// The field as the backend knows it.
+        param: &'static str,
+        /// What it asks for; `u64::MAX` where it is larger than that.
+        asked: u64,
+        /// The output limit in force, in tokens, below which the budget would have to be.
+        max_tokens: u64,
+    },
     /// An output limit over the ceiling where that is not lowered.
     MaxTokensTooLarge {
         /// The field as the backend knows it.
@@ -127,7 +136,7 @@ fn prompt_within(view: &View, limits: &Limits) -> Result<Size, ClampRefusal> {
 }
 
 /// Least budget for thinking that Anthropic takes, in tokens.
-const LEAST_BUDGET: u64 = 1024;
+pub const LEAST_BUDGET: u64 = 1024;
 
 /// Keeps the budget for thinking below the limit that it is a part of, where the client could not know that limit.
 fn below(
@@ -141,7 +150,7 @@ fn below(
     let most = max_tokens.saturating_sub(1);
     if ours && asked > most {
         if most < LEAST_BUDGET || limits.over_max_tokens == OverMaxTokens::Reject {
-            return Err(ClampRefusal::MaxTokensTooLarge { param: budget.name, asked, limit: most });
+            return Err(ClampRefusal::NoRoomToThink { param: budget.name, asked, max_tokens });
         }
         return Ok(Some(Edit { span: budget.span.clone(), text: most.to_string() }));
     }
@@ -150,26 +159,13 @@ fn below(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::core::body::{Backend, dialect, read};
+    use crate::core::config;
 
     pub(super) fn limits() -> Limits {
-        Limits {
-            body_bytes: 1 << 20,
-            buffered_bytes: 1 << 28,
-            body_timeout: Duration::from_secs(30),
-            prompt_chars: None,
-            prompt_tokens: Some(8000),
-            max_tokens: 1024,
-            default_max_tokens: 256,
-            over_max_tokens: OverMaxTokens::Clamp,
-            sequences: 8,
-            background: false,
-            media_tokens: 1000,
-            bytes_per_token: 4.0,
-        }
+        let policy = br#"{"limits":{"prompt_chars":null,"prompt_tokens":8000,"sequences":8}}"#;
+        config::parse(policy).unwrap().limits
     }
 
     pub(super) fn body(
@@ -295,11 +291,11 @@ mod tests {
         assert_eq!(budget(&high, "4000", 5000), want(4000, 3999));
         // The client's own mistake is the backend's to refuse.
         assert_eq!(budget(&high, "2000", 3000), want(2000, 3000));
-        let refusal = |limit| {
-            Err(ClampRefusal::MaxTokensTooLarge { param: "thinking.budget_tokens", asked: 8000, limit })
+        let refusal = |max_tokens| {
+            Err(ClampRefusal::NoRoomToThink { param: "thinking.budget_tokens", asked: 8000, max_tokens })
         };
-        assert_eq!(budget(&limits(), "9000", 8000), refusal(1023));
-        assert_eq!(budget(&high, "null", 8000), refusal(255));
+        assert_eq!(budget(&limits(), "9000", 8000), refusal(1024));
+        assert_eq!(budget(&high, "null", 8000), refusal(256));
     }
 
     #[test]

@@ -52,58 +52,20 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::core::policy::{AtMost, Backend, Limits, OverMaxTokens, Queue, Slo};
+    use crate::core::config;
+    use crate::core::policy::AtMost;
 
     fn class(name: &str, at_most: AtMost, models: &[&str]) -> Class {
-        let timeout = Duration::from_secs(5);
-        Class {
-            name: name.to_owned(),
-            at_most,
-            models: models.iter().map(|model| (*model).to_owned()).collect(),
-            pool: None,
-            concurrency: None,
-            concurrency_tokens: None,
-            reserved: 0,
-            queue: Queue {
-                capacity: 1,
-                timeout,
-                overflow_status: 429,
-                timeout_status: 503,
-                promote_after: None,
-            },
-            slo: Slo::default(),
-        }
+        let models = models.iter().map(|model| (*model).to_owned()).collect();
+        let [class, ..] = &policy(vec![]).classes[..] else { panic!("the default policy has classes") };
+        Class { name: name.to_owned(), at_most, models, ..class.clone() }
     }
 
+    /// The default one with these classes, or its own.
     fn policy(classes: Vec<Class>) -> Policy {
-        let limits = Limits {
-            body_bytes: 1 << 20,
-            buffered_bytes: 1 << 28,
-            body_timeout: Duration::from_secs(30),
-            prompt_chars: None,
-            prompt_tokens: None,
-            max_tokens: 1024,
-            default_max_tokens: 256,
-            over_max_tokens: OverMaxTokens::Clamp,
-            sequences: 8,
-            background: false,
-            media_tokens: 1000,
-            bytes_per_token: 4.0,
-        };
-        Policy {
-            backend: Backend::Vllm,
-            limits,
-            pools: Vec::new(),
-            fairness: None,
-            classes,
-            domain: "default".to_owned(),
-            endpoints: vec![],
-            reject_unlisted: false,
-            response_headers: true,
-        }
+        let policy = config::parse(b"{}").unwrap();
+        if classes.is_empty() { policy } else { Policy { classes, ..policy } }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::core::admission::Admission;
 use crate::core::body::{self, BadBody, Dialect, Prefix, Size, dialect};
-use crate::core::clamp::{Action, ClampRefusal, PromptUnit, clamp};
+use crate::core::clamp::{Action, ClampRefusal, LEAST_BUDGET, PromptUnit, clamp};
 use crate::core::classify::classify;
 use crate::core::fairness;
 use crate::core::head::Head;
@@ -241,6 +241,13 @@ fn over_limit(refusal: ClampRefusal) -> Refusal {
             };
             let message = format!("the prompt has {size} {unit}; {key} allows at most {limit}");
             Refusal::new(Reason::PromptTooLong, message)
+        }
+        ClampRefusal::NoRoomToThink { param, asked, max_tokens } => {
+            let message = format!(
+                "{param} is {asked} and has to be below the output limit, which is {max_tokens} here; a budget has \
+                 {LEAST_BUDGET} tokens at least. Ask for a larger limit, where that is allowed, or disable thinking"
+            );
+            Refusal::new(Reason::MaxTokensTooLarge, message).param(param)
         }
         ClampRefusal::MaxTokensTooLarge { param, asked, limit } => {
             let message = match asked {

@@ -14,7 +14,8 @@ pub struct Body {
     pub chars: u64,
 }
 
-const ENGLISH: &str = "The quick brown fox jumps over the lazy dog, while the committee reviews the quarterly report. ";
+const ENGLISH: &str =
+    "The quick brown fox jumps over the lazy dog, while the committee reviews the quarterly report. ";
 const CHINESE: &str = "你好，请帮我总结一下这份文件的主要内容，并列出三个最重要的结论。";
 const RUSSIAN: &str = "Пожалуйста, кратко перескажите этот документ и перечислите три главных вывода. ";
 const CHINESE_AND_ENGLISH: &str = "请用 Python 写一个 HTTP server，支持 GET 和 POST，端口 8080，返回 JSON。";
@@ -62,7 +63,9 @@ fn escaped(json: &str) -> String {
     for char in json.chars() {
         match char {
             ' '..='~' => out.push(char),
-            _ => char.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
+            _ => {
+                char.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")))
+            }
         }
     }
     out
@@ -80,7 +83,8 @@ fn tools(size: usize) -> Body {
     let schema = json!({"type": "function", "function": {"name": "get_weather", "description": "The weather in a city.",
         "parameters": {"type": "object", "required": ["city"], "properties": {
             "city": {"type": "string", "description": "Its name"}, "days": {"type": "integer", "minimum": 1}}}}});
-    let (arguments, result) = (r#"{"city":"Paris","days":3}"#, r#"{"temperature":[11,14,9],"unit":"celsius"}"#);
+    let (arguments, result) =
+        (r#"{"city":"Paris","days":3}"#, r#"{"temperature":[11,14,9],"unit":"celsius"}"#);
     let turn = format!(
         r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"call_1","type":"function","function":{{"name":"get_weather","arguments":{}}}}}]}},{{"role":"tool","tool_call_id":"call_1","content":{}}}"#,
         Value::from(arguments),

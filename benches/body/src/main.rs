@@ -33,7 +33,9 @@ fn main() {
         }
         eprintln!("bodies of {name} are measured");
     }
-    println!("| body | size | read, GB/s | `serde_json` ignoring, GB/s | copied, GB/s | read / ignoring | read / copied |");
+    println!(
+        "| body | size | read, GB/s | `serde_json` ignoring, GB/s | copied, GB/s | read / ignoring | read / copied |"
+    );
     println!("|---|---|---|---|---|---|---|");
     rows.sort_by_key(|(_, _, body)| bodies::all(0).iter().position(|known| known.kind == body.kind));
     for (size, Figures { read, ignored, copied, to_ignored, to_copied }, Body { kind, .. }) in rows {

@@ -43,9 +43,18 @@ pub fn figures(engine: &Engine, body: &Body) -> Figures {
     let mut copy = || black_box(&mut copy).copy_from_slice(black_box(&body.bytes));
     let len = body.bytes.len() as f64;
     let turns: [(&mut dyn FnMut(), u32); 3] = [
-        { let times = warm_up(&mut read); (&mut read, times) },
-        { let times = warm_up(&mut ignore); (&mut ignore, times) },
-        { let times = warm_up(&mut copy); (&mut copy, times) },
+        {
+            let times = warm_up(&mut read);
+            (&mut read, times)
+        },
+        {
+            let times = warm_up(&mut ignore);
+            (&mut ignore, times)
+        },
+        {
+            let times = warm_up(&mut copy);
+            (&mut copy, times)
+        },
     ];
     let mut turns = turns;
     let mut rounds = Vec::new();

@@ -3,10 +3,13 @@
 use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Field, Holds, Rule, Shape, copies, field, inside, label, limit, media, text, wish};
+use super::shape::{
+    FORMS, Field, Holds, Rule, Shape, copies, field, inside, join, label, limit, media, text, wish,
+};
 use crate::core::refusal::Family;
 
 const NOT_OPENAI: Backends = Backends::ALL.but(Backend::OpenAi);
+const SGLANG: Backends = Backends::only(Backend::Sglang);
 
 /// `/chat/completions`.
 pub static CHAT: Dialect =
@@ -34,44 +37,40 @@ static BATCH_ROOT: Shape = Shape::of(&BATCH_FIELDS).holding(Holds::Here(&Inject:
 
 static STRICT: Inject = Inject { strict: true, ..Inject::named("max_completion_tokens") };
 
-const FIELDS: [Field; 30] = fields(inside("messages", &MESSAGE));
-const BATCH_FIELDS: [Field; 30] = fields(field("messages", Rule::Each(&MESSAGE)));
+const FIELDS: [Field; 33] = fields(inside("messages", &MESSAGE));
+const BATCH_FIELDS: [Field; 33] = fields(field("messages", Rule::Each(&MESSAGE)));
 
-const fn fields(messages: Field) -> [Field; 30] {
-    [
-        messages,
-        field("model", Rule::Model),
-        field("user", Rule::User),
-        field("stream", Rule::Stream),
-        limit("max_tokens"),
-        limit("max_completion_tokens").on(Backends::ALL.but(Backend::Ollama)),
-        // Ollama does not know the newer name, and so would generate without end.
-        wish("max_completion_tokens").on(Backends::only(Backend::Ollama)),
-        limit("n_predict").on(Backends::only(Backend::LlamaCpp)),
-        field("min_tokens", Rule::MinTokens("min_tokens")),
-        copies("n"),
-        copies("best_of"),
-        copies("n_cmpl").on(Backends::only(Backend::LlamaCpp)),
-        text("tools"),
-        text("functions"),
-        text("documents"),
-        text("chat_template"),
-        text("chat_template_kwargs"),
-        text("response_format"),
-        text("structured_outputs"),
-        text("structural_tag"),
-        text("guided_json"),
-        text("guided_regex"),
-        text("guided_choice"),
-        text("guided_grammar"),
-        text("grammar"),
-        text("json_schema"),
-        text("regex"),
-        text("ebnf"),
-        text("tool_prompt"),
-        text("guideline"),
-    ]
+const fn fields(messages: Field) -> [Field; 33] {
+    join(&[&[messages], MEMBERS, &FORMS])
 }
+
+const MEMBERS: &[Field] = &[
+    field("model", Rule::Model),
+    field("user", Rule::User),
+    field("stream", Rule::Stream),
+    limit("max_tokens"),
+    limit("max_completion_tokens").on(Backends::ALL.but(Backend::Ollama)),
+    // Ollama does not know the newer name, and so would generate without end.
+    wish("max_completion_tokens").on(Backends::only(Backend::Ollama)),
+    limit("n_predict").on(Backends::only(Backend::LlamaCpp)),
+    field("min_tokens", Rule::MinTokens("min_tokens")),
+    copies("n"),
+    copies("best_of"),
+    copies("n_cmpl").on(Backends::only(Backend::LlamaCpp)),
+    text("tools"),
+    // A word, or the name of a tool.
+    label("tool_choice"),
+    text("functions"),
+    text("documents"),
+    text("chat_template"),
+    text("chat_template_kwargs"),
+    text("tool_prompt"),
+    text("guideline"),
+    // The prompt itself, which takes the place of what the messages would make.
+    field("input_ids", Rule::Ids).on(SGLANG),
+    // What the server keeps of the conversation comes before it.
+    field("session_params", Rule::Hidden).on(SGLANG),
+];
 
 /// One message, or a list of such.
 pub static MESSAGE: Shape = Shape::of(&[
@@ -82,11 +81,15 @@ pub static MESSAGE: Shape = Shape::of(&[
     text("reasoning_content"),
     text("refusal"),
     text("thinking"),
+    // Of a developer's message.
+    text("tools"),
+    label("tool_call_id"),
     inside("tool_calls", &CALL),
     inside("function_call", &FUNCTION),
 ]);
 
-/// A part is known by its members, not by its `type`: what a backend does not expect it may still read.
+/// A part is known by its members, not by its `type`: what a backend does not expect it may still read. Members that no
+/// backend knows are read by none: they refuse such parts, or drop what they do not know before a template sees it.
 pub static PART: Shape = Shape::of(&[
     text("text"),
     text("refusal"),
@@ -105,6 +108,9 @@ pub static PART: Shape = Shape::of(&[
     media("audio"),
     media("audio_embeds"),
     media("video_url"),
+    media("video_embeds"),
+    // Of embeddings that stand for a prompt.
+    media("data"),
     media("input_video"),
     media("video"),
     media("file"),
@@ -112,7 +118,7 @@ pub static PART: Shape = Shape::of(&[
     media("input_file"),
 ]);
 
-static CALL: Shape = Shape::of(&[inside("function", &FUNCTION)]);
+static CALL: Shape = Shape::of(&[label("id"), inside("function", &FUNCTION)]);
 
 static FUNCTION: Shape = Shape::of(&[label("name"), text("arguments")]);
 

@@ -3,7 +3,7 @@
 use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Field, Holds, Rule, Shape, copies, field, limit, text};
+use super::shape::{FORMS, Field, Holds, Rule, Shape, copies, field, join, limit, text};
 use crate::core::refusal::Family;
 
 /// `/completions`.
@@ -14,7 +14,9 @@ static ROOT: Shape = Shape::of(FIELDS).holding(Holds::Here(&Inject::named("max_t
 const LLAMACPP: Backends = Backends::only(Backend::LlamaCpp);
 
 /// The members of a completion, which llama.cpp's native endpoints take as well.
-pub const FIELDS: &[Field] = &[
+pub const FIELDS: &[Field] = &join::<28>(&[MEMBERS, &FORMS]);
+
+const MEMBERS: &[Field] = &[
     field("prompt", Rule::Prompts),
     field("prompt_embeds", Rule::Embeds),
     text("suffix"),
@@ -29,20 +31,11 @@ pub const FIELDS: &[Field] = &[
     copies("n"),
     copies("best_of"),
     copies("n_cmpl").on(LLAMACPP),
-    text("response_format"),
-    text("structured_outputs"),
-    text("structural_tag"),
-    text("guided_json"),
-    text("guided_regex"),
-    text("guided_choice"),
-    text("guided_grammar"),
-    text("grammar"),
-    text("json_schema"),
-    text("regex"),
-    text("ebnf"),
     text("input_prefix"),
     text("input_suffix"),
     text("input_extra"),
+    // What the server keeps of the conversation comes before it.
+    field("session_params", Rule::Hidden).on(Backends::only(Backend::Sglang)),
 ];
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ pub static ALL: &[&Dialect] = &[
     &messages::MESSAGES,
     &vllm::VLLM,
     &sglang::SGLANG,
+    &sglang::SGLANG_VERTEX,
     &tgi::TGI,
     &tgi::TGI_STREAM,
     &tgi::TGI_VERTEX,
@@ -213,16 +214,19 @@ mod tests {
             match shape.holds {
                 Holds::Nothing => assert_eq!(limits().count(), 0),
                 Holds::Here(inject) => {
-                    assert!(limits().any(|field| field.key == inject.keys().1), "{inject:?}");
+                    assert!(limits().any(|field| Some(field.key) == inject.key(1)), "{inject:?}");
                 }
-                Holds::Within(inject) => {
+                Holds::Within(inject, missing) => {
                     assert_eq!(limits().count(), 0);
-                    let (within, _) = inject.keys();
-                    let object = shape.fields.iter().find(|field| Some(field.key) == within);
+                    let object = shape.fields.iter().find(|field| Some(field.key) == inject.key(missing));
                     let Some(Rule::Settings(settings)) = object.map(|field| field.rule) else {
                         panic!("{inject:?} has nowhere to go")
                     };
-                    assert!(matches!(settings.shape.holds, Holds::Here(inner) if inner == inject));
+                    assert!(match settings.shape.holds {
+                        Holds::Here(inner) => inner == inject && missing == 2,
+                        Holds::Within(inner, less) => inner == inject && missing == less + 1,
+                        Holds::Nothing => false,
+                    });
                 }
             }
         }
@@ -236,6 +240,7 @@ mod tests {
             ("/generate", [None, Some("sglang"), Some("tgi"), None, None, None]),
             ("/", [None, None, Some("tgi"), None, None, None]),
             ("/vertex", [None, None, Some("tgi_vertex"), None, None, None]),
+            ("/vertex_generate", [None, Some("sglang_vertex"), None, None, None, None]),
             ("/completion", [None, None, None, Some("llamacpp"), None, None]),
             ("/infill", [None, None, None, Some("llamacpp"), None, None]),
             ("/invocations", [Some("invocations"); 6]),

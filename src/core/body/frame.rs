@@ -1,7 +1,7 @@
 //! Arrays and objects of shapes that are open while a body is walked over: how they open and close.
 
 use super::BadBody;
-use super::holder::{self, Form, Holder, Inject};
+use super::holder::{self, Holder, Inject};
 use super::scan::{MAX_DEPTH, Scanner, too_deep};
 use super::shape::{Holds, Settings, Shape};
 use super::string::Str;
@@ -71,11 +71,14 @@ impl Walk<'_> {
             Some(b'n') => {
                 let start = self.scanner.at();
                 self.scanner.literal()?;
-                let (true, Holds::Here(inject)) = (settings.null, settings.shape.holds) else {
-                    return Ok(());
+                let (inject, missing) = match settings.shape.holds {
+                    Holds::Here(inject) if settings.null => (inject, 1),
+                    Holds::Within(inject, missing) if settings.null => (inject, missing),
+                    _ => return Ok(()),
                 };
                 let span = start..self.scanner.at();
-                holder::push(&mut self.holders, Holder { span, inject, form: Form::Object, comma: false })
+                let holder = Holder { span, inject, missing, braced: true, comma: false };
+                holder::push(&mut self.holders, holder)
             }
             _ => Err(self.wrong(key, "an object")),
         }
@@ -111,7 +114,7 @@ impl Walk<'_> {
     fn hold(&mut self, inject: &'static Inject, at: usize) -> Result<usize, BadBody> {
         // A peek only: the members are checked by the walk.
         let comma = Scanner::clone(&self.scanner).token() != Some(b'}');
-        holder::push(&mut self.holders, Holder { span: at..at, inject, form: Form::Member, comma })?;
+        holder::push(&mut self.holders, Holder { span: at..at, inject, missing: 1, braced: false, comma })?;
         Ok(self.holders.len() - 1)
     }
 
@@ -129,7 +132,7 @@ impl Walk<'_> {
     #[inline]
     pub(super) fn close(&mut self, empty: bool) -> Result<(), BadBody> {
         let Some(frame) = self.open.last() else { return Ok(()) };
-        let special = frame.items == Items::Settings || matches!(frame.shape.holds, Holds::Within(_));
+        let special = frame.items == Items::Settings || matches!(frame.shape.holds, Holds::Within(..));
         if special || !self.sources.is_empty() {
             self.settle(empty)?;
         }
@@ -144,13 +147,13 @@ impl Walk<'_> {
         if frame.items == Items::Settings && empty {
             return Err(self.wrong("", "an object"));
         }
-        if let (Kind::Object(seen), Holds::Within(inject)) = (&frame.kind, frame.shape.holds) {
-            let (within, _) = inject.keys();
+        if let (Kind::Object(seen), Holds::Within(inject, missing)) = (&frame.kind, frame.shape.holds) {
+            let within = inject.key(missing);
             let fields = frame.shape.fields.iter().enumerate();
             let mut come = fields.filter(|(place, _)| seen >> place & 1 == 1);
             if !come.any(|(_, field)| Some(field.key) == within) {
                 let span = frame.mark..frame.mark;
-                let holder = Holder { span, inject, form: Form::Whole, comma: !empty };
+                let holder = Holder { span, inject, missing, braced: false, comma: !empty };
                 holder::push(&mut self.holders, holder)?;
             }
         }

@@ -21,12 +21,9 @@ impl Inject {
         Inject { name, beside: "", strict: false }
     }
 
-    /// The key of the object that the limit stands in, and its own.
-    pub fn keys(&self) -> (Option<&'static str>, &'static str) {
-        match self.name.split_once('.') {
-            Some((within, key)) => (Some(within), key),
-            None => (None, self.name),
-        }
+    /// The key at which the last `missing` ones of its path begin; 1 for the limit's own.
+    pub fn key(&self, missing: usize) -> Option<&'static str> {
+        self.name.rsplit('.').nth(missing.checked_sub(1)?)
     }
 }
 
@@ -37,34 +34,32 @@ pub struct Holder {
     pub span: Range<usize>,
     /// What is put in.
     pub inject: &'static Inject,
-    /// How much of it.
-    pub form: Form,
+    /// How many of the last keys of its path have to be put in, the limit's own among them.
+    pub missing: usize,
+    /// Whether the object that they stand in has to be, too.
+    pub braced: bool,
     /// Whether a comma has to follow.
     pub comma: bool,
-}
-
-/// How much has to be put in for a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// `"key": 1`
-    Member,
-    /// `{"key": 1}`
-    Object,
-    /// `"within": {"key": 1}`
-    Whole,
 }
 
 impl Holder {
     /// The edit that puts the limit `value` in.
     pub fn put_in(&self, value: u64) -> Edit {
-        let (within, key) = self.inject.keys();
-        let beside = self.inject.beside;
-        let comma = if self.comma { "," } else { "" };
-        let text = match (self.form, within) {
-            (Form::Object, _) => format!("{{\"{key}\":{value}{beside}}}{comma}"),
-            (Form::Whole, Some(within)) => format!("\"{within}\":{{\"{key}\":{value}{beside}}}{comma}"),
-            (Form::Member | Form::Whole, _) => format!("\"{key}\":{value}{comma}"),
-        };
+        let key = self.inject.key(1).unwrap_or_default();
+        // What stands beside a limit does so in objects that are made for it.
+        let made = self.braced || self.missing > 1;
+        let beside = if made { self.inject.beside } else { "" };
+        let mut text = format!("\"{key}\":{value}{beside}");
+        for missing in 2..=self.missing {
+            let within = self.inject.key(missing).unwrap_or_default();
+            text = format!("\"{within}\":{{{text}}}");
+        }
+        if self.braced {
+            text = format!("{{{text}}}");
+        }
+        if self.comma {
+            text.push(',');
+        }
         Edit { span: self.span.clone(), text }
     }
 }

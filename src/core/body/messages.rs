@@ -15,6 +15,7 @@ static ROOT: Shape = Shape::of(&[
     inside("messages", &MESSAGE),
     inside("system", &BLOCK),
     text("tools"),
+    label("tool_choice"),
     text("output_format"),
     text("output_config"),
     inside("thinking", &THINKING),
@@ -34,6 +35,9 @@ static THINKING: Shape = Shape::of(&[field("budget_tokens", Rule::Budget("thinki
 
 /// A block of any type, known by its members.
 static BLOCK: Shape = Shape::of(&[
+    label("id"),
+    label("tool_use_id"),
+    label("name"),
     text("text"),
     text("thinking"),
     text("data"),

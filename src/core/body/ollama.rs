@@ -39,7 +39,7 @@ static ROOT: Shape = Shape::of(&[
     field("user", Rule::User),
     field("stream", Rule::Stream),
 ])
-.holding(Holds::Within(&LIMIT));
+.holding(Holds::Within(&LIMIT, 2));
 
 static OPTIONS: Shape =
     Shape::settings(&LIMIT, &[field("num_predict", Rule::Limit("options.num_predict", Sway::Set))]);
@@ -50,10 +50,12 @@ static MESSAGE: Shape = Shape::of(&[
     text("content"),
     text("thinking"),
     field("images", Rule::Medias),
+    label("tool_name"),
+    label("tool_call_id"),
     inside("tool_calls", &CALL),
 ]);
 
-static CALL: Shape = Shape::of(&[inside("function", &FUNCTION)]);
+static CALL: Shape = Shape::of(&[label("id"), inside("function", &FUNCTION)]);
 
 static FUNCTION: Shape = Shape::of(&[label("name"), text("arguments")]);
 

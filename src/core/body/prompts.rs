@@ -53,6 +53,36 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// A prompt given as rows of numbers, one a token, or an array of such prompts.
+    pub(super) fn rows(&mut self, key: &'static str) -> Result<(), BadBody> {
+        self.prompts.1 = key;
+        if self.scanner.token() != Some(b'[') {
+            return self.text(self.depth());
+        }
+        self.scanner.take();
+        let (mut first, mut rows) = (true, 0);
+        while self.scanner.item(first)? {
+            first = false;
+            if self.scanner.token() != Some(b'[') {
+                self.text(self.depth() + 1)?;
+                continue;
+            }
+            // A peek only: the row, or the rows, are checked behind it.
+            let mut inside = self.scanner.clone();
+            inside.take();
+            if inside.token() == Some(b'[') {
+                self.prompts.0 += 1;
+                self.ids(self.depth() + 2)?;
+            } else {
+                self.scanner.skip(self.depth() + 1)?;
+                rows += 1;
+            }
+        }
+        self.prompts.0 += u64::from(rows > 0);
+        self.prompt.token_ids += rows;
+        Ok(())
+    }
+
     /// A prompt that is no array: text, or one token id; `null` is none.
     fn one(&mut self, depth: usize) -> Result<(), BadBody> {
         let token = self.scanner.token();
@@ -126,7 +156,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Token ids that come before the prompt, which they are none of.
+    /// Token ids, or rows of numbers, that are no prompt of their own.
     pub(super) fn token_ids(&mut self) -> Result<(), BadBody> {
         if self.scanner.token() == Some(b'[') { self.ids(self.depth() + 1) } else { self.text(self.depth()) }
     }
@@ -138,8 +168,8 @@ impl Walk<'_> {
         while self.scanner.item(first)? {
             first = false;
             match self.scanner.token() {
-                Some(b'-' | b'0'..=b'9') => {
-                    self.scanner.number()?;
+                Some(b'-' | b'0'..=b'9' | b'[') => {
+                    self.scanner.skip(depth)?;
                     self.prompt.token_ids += 1;
                 }
                 _ => self.text(depth)?,

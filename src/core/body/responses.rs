@@ -16,6 +16,7 @@ static ROOT: Shape = Shape::of(&[
     inside("input", &ITEM),
     text("instructions"),
     text("tools"),
+    label("tool_choice"),
     // The form of the answer: a schema.
     text("text"),
     text("response_format"),
@@ -44,6 +45,8 @@ static ROOT: Shape = Shape::of(&[
 static ITEM: Shape = Shape::of(&[
     label("role"),
     label("name"),
+    label("id"),
+    label("call_id"),
     inside("content", &PART),
     inside("summary", &PART),
     inside("output", &PART),

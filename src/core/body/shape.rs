@@ -15,8 +15,10 @@ pub struct Shape {
     index: Index,
     /// Where such an object's output limit stands.
     pub holds: Holds,
-    /// Whether it holds a model server's own sampling settings: a map to it, of which keys are read as they stand.
+    /// Whether it holds a model server's own sampling settings.
     pub settings: bool,
+    /// Whether keys are read as they stand, whatever the backend: a map to it, or not of its own making.
+    pub verbatim: bool,
 }
 
 /// Where the output limit of an object stands.
@@ -26,11 +28,12 @@ pub enum Holds {
     Nothing,
     /// In the object itself.
     Here(&'static Inject),
-    /// In an object that is a member of it.
-    Within(&'static Inject),
+    /// In an object that is a member of it, or within that: so many of the last keys of its path lead there.
+    Within(&'static Inject, usize),
 }
 
 /// A member of an object that is read. Given twice, in whatever spelling, it spoils the body.
+#[derive(Clone, Copy)]
 pub struct Field {
     /// Its key, unescaped and in lower case.
     pub key: &'static str,
@@ -68,7 +71,9 @@ pub enum Rule {
     Prompts,
     /// Prompts given as embeddings: each one prompt and one media.
     Embeds,
-    /// Token ids that are no prompt of their own.
+    /// Prompts given as rows of numbers, a row for each token.
+    Rows,
+    /// Token ids that are no prompt of their own, or such rows.
     Ids,
     /// An output limit, known by this name.
     Limit(&'static str, Sway),
@@ -116,7 +121,7 @@ pub struct Settings {
 impl Shape {
     /// An object with these members.
     pub const fn of(fields: &'static [Field]) -> Shape {
-        Shape { fields, index: Index::of(fields), holds: Holds::Nothing, settings: false }
+        Shape { fields, index: Index::of(fields), holds: Holds::Nothing, settings: false, verbatim: false }
     }
 
     /// One whose output limit stands there.
@@ -124,16 +129,21 @@ impl Shape {
         Shape { holds, ..self }
     }
 
+    /// One whose keys are read as they stand.
+    pub const fn verbatim(self) -> Shape {
+        Shape { verbatim: true, ..self }
+    }
+
     /// One that holds sampling settings, an output limit among them.
     pub const fn settings(inject: &'static Inject, fields: &'static [Field]) -> Shape {
-        Shape { settings: true, ..Shape::of(fields).holding(Holds::Here(inject)) }
+        Shape { settings: true, ..Shape::of(fields).holding(Holds::Here(inject)).verbatim() }
     }
 
     /// The field that `key` names to `backend`, whatever its spelling: its place and what it is.
     #[inline]
     pub(super) fn find(&self, key: &Str, body: &[u8], backend: Backend) -> Option<(usize, &'static Field)> {
         let spelled = body.get(key.inside.clone()).unwrap_or_default();
-        let folds = backend.folds_keys() && !self.settings;
+        let folds = backend.folds_keys() && !self.verbatim;
         if folds || key.is_escaped() {
             return self.find_spelled(spelled, folds, backend);
         }
@@ -193,6 +203,36 @@ impl Field {
 pub const fn field(key: &'static str, rule: Rule) -> Field {
     Field { key, rule, on: Backends::ALL }
 }
+
+/// Several lists of members as one of `N`.
+pub const fn join<const N: usize>(lists: &[&[Field]]) -> [Field; N] {
+    let mut all = [text(""); N];
+    let mut room = all.as_mut_slice();
+    let mut rest = lists;
+    while let [list, more @ ..] = rest {
+        let (these, behind) = room.split_at_mut(list.len());
+        these.copy_from_slice(list);
+        (room, rest) = (behind, more);
+    }
+    assert!(room.is_empty(), "N is how many members the lists have together");
+    all
+}
+
+/// Forms that the answer has to have, under all the names that they go by: text, since servers put it into prompts or
+/// compile it.
+pub const FORMS: [Field; 11] = [
+    text("response_format"),
+    text("structured_outputs"),
+    text("structural_tag"),
+    text("guided_json"),
+    text("guided_regex"),
+    text("guided_choice"),
+    text("guided_grammar"),
+    text("grammar"),
+    text("json_schema"),
+    text("regex"),
+    text("ebnf"),
+];
 
 /// Members that hold text.
 pub const fn text(key: &'static str) -> Field {

@@ -34,7 +34,7 @@ static ROOT: Shape = Shape::of(&[
     field("user", Rule::User),
     field("stream", Rule::Stream),
 ])
-.holding(Holds::Within(&LIMIT));
+.holding(Holds::Within(&LIMIT, 2));
 
 static VERTEX_ROOT: Shape = Shape::of(&[field("instances", Rule::Instances(&INSTANCE))]);
 
@@ -44,7 +44,7 @@ static INSTANCE: Shape = Shape::of(&[
     // Some versions take chats, whose limit stands elsewhere.
     field("messages", Rule::Refused),
 ])
-.holding(Holds::Within(&LIMIT));
+.holding(Holds::Within(&LIMIT, 2));
 
 static PARAMETERS: Shape = Shape::settings(
     &LIMIT,

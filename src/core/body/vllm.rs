@@ -24,7 +24,7 @@ static ROOT: Shape = Shape::of(&[
     field("user", Rule::User),
     field("stream", Rule::Stream),
 ])
-.holding(Holds::Within(&LIMIT));
+.holding(Holds::Within(&LIMIT, 2));
 
 static SAMPLING: Shape = Shape::settings(
     &LIMIT,

@@ -173,6 +173,7 @@ impl<'a> Walk<'a> {
             Rule::Settings(settings) => return self.settings(key, settings),
             Rule::Prompts => return self.prompts(key),
             Rule::Embeds => return self.embeds(),
+            Rule::Rows => return self.rows(key),
             Rule::Ids => return self.token_ids(),
             Rule::Limit(name, sway) => return self.output_limit(name, sway),
             Rule::MinTokens(name) => {

@@ -77,7 +77,8 @@ impl Check {
             self.from_90 |= block.bits(|lanes| lanes.is(0xf0)) << 1;
             self.below_90 |= block.bits(|lanes| lanes.is(0xf4)) << 1;
             let low = block.bits(|lanes| lanes.below(0x90));
-            wrong |= self.from_90 & low | self.below_90 & !low | wide & !block.bits(|lanes| lanes.below(0xf5));
+            wrong |=
+                self.from_90 & low | self.below_90 & !low | wide & !block.bits(|lanes| lanes.below(0xf5));
             self.from_90 >>= BLOCK;
             self.below_90 >>= BLOCK;
         }
@@ -148,8 +149,8 @@ mod tests {
     #[test]
     fn every_four_bytes_that_matter_are_judged_as_std_judges_them() {
         let telling = [
-            0x00, 0x22, 0x41, 0x5c, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec,
-            0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff,
+            0x00, 0x22, 0x41, 0x5c, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0,
+            0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff,
         ];
         for place in [0, 13, 14, 15, 16, 28, 29, 30, 31, 32] {
             for a in telling {
