@@ -74,7 +74,10 @@ cmd_bench() {
     [a-z]*) what=$1 && shift ;;
   esac
   case $what in
-    body) bench_body "$@" && return ;;
+    body)
+      bench_body "$@"
+      return
+      ;;
     compare | real | admission) ;;
     *) die "nothing to measure is called $what; there are compare, real, admission and body" ;;
   esac

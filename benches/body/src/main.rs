@@ -11,7 +11,7 @@ mod measure;
 use std::rc::Rc;
 
 use bodies::Body;
-use measure::{Figures, figures};
+use measure::{Figures, figures, growth};
 use sluice::core::config;
 use sluice::core::engine::Engine;
 use sluice::core::units::Time;
@@ -47,7 +47,7 @@ fn main() {
     println!("|---|---|---|---|");
     let [small, large] = GROWTH.map(bodies::hostile);
     for (small, large) in small.iter().zip(&large).filter(|(body, _)| wanted(body)) {
-        let [at_small, at_large] = [small, large].map(|body| 1.0 / figures(&engine, body).read);
-        println!("| {} | {at_small:.2} | {at_large:.2} | {:.2} |", small.kind, at_large / at_small);
+        let [at_small, at_large, growth] = growth(&engine, small, large);
+        println!("| {} | {at_small:.2} | {at_large:.2} | {growth:.2} |", small.kind);
     }
 }

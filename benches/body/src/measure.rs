@@ -1,4 +1,4 @@
-//! The clock: one body read, ignored and copied in turns.
+//! The clock: what is compared runs in turns.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -24,55 +24,63 @@ pub struct Figures {
 }
 
 const ROUNDS: usize = 11;
-/// How long one of the three runs in a round, at least: far over what the clock can tell.
+/// How long one of them runs in a round, at least: far over what the clock can tell.
 const TURN: Duration = Duration::from_millis(2);
 /// How long it runs before: V8 makes functions fast only once they have been called a while.
 const WARM_UP: Duration = Duration::from_millis(40);
 
 /// Measures one body.
 pub fn figures(engine: &Engine, body: &Body) -> Figures {
-    let spoken = dialect::named(body.dialect, Backend::Vllm).expect("a dialect");
-    let mut copy = vec![0; body.bytes.len()];
-    let mut read = || {
-        let judged = engine.judge(spoken, black_box(&body.bytes)).expect("it is let through");
-        assert_eq!((judged.prompt.chars, judged.edit), (body.chars, None), "{}", body.kind);
-    };
+    let mut room = vec![0; body.bytes.len()];
     let mut ignore = || {
         black_box(serde_json::from_slice::<IgnoredAny>(black_box(&body.bytes)).expect("JSON"));
     };
-    let mut copy = || black_box(&mut copy).copy_from_slice(black_box(&body.bytes));
-    let len = body.bytes.len() as f64;
-    let turns: [(&mut dyn FnMut(), u32); 3] = [
-        {
-            let times = warm_up(&mut read);
-            (&mut read, times)
-        },
-        {
-            let times = warm_up(&mut ignore);
-            (&mut ignore, times)
-        },
-        {
-            let times = warm_up(&mut copy);
-            (&mut copy, times)
-        },
-    ];
-    let mut turns = turns;
-    let mut rounds = Vec::new();
-    for _ in 0..ROUNDS {
-        rounds.push(turns.each_mut().map(|(what, times)| len / a_call(what, *times)));
-    }
-    let median = |figure: &dyn Fn(&[f64; 3]) -> f64| {
-        let mut figures: Vec<f64> = rounds.iter().map(figure).collect();
-        figures.sort_by(f64::total_cmp);
-        figures[ROUNDS / 2]
-    };
+    let mut copy = || black_box(&mut room).copy_from_slice(black_box(&body.bytes));
+    let rounds = in_turns([&mut reading(engine, body), &mut ignore, &mut copy]);
+    let speed = |what: usize| body.bytes.len() as f64 / median(&rounds, |took| took[what]);
     Figures {
-        read: median(&|[read, _, _]| *read),
-        ignored: median(&|[_, ignored, _]| *ignored),
-        copied: median(&|[_, _, copied]| *copied),
-        to_ignored: median(&|[read, ignored, _]| read / ignored),
-        to_copied: median(&|[read, _, copied]| read / copied),
+        read: speed(0),
+        ignored: speed(1),
+        copied: speed(2),
+        to_ignored: median(&rounds, |[read, ignored, _]| ignored / read),
+        to_copied: median(&rounds, |[read, _, copied]| copied / read),
     }
+}
+
+/// Nanoseconds a byte of two bodies, and the second one's to the first one's.
+pub fn growth(engine: &Engine, small: &Body, large: &Body) -> [f64; 3] {
+    let rounds = in_turns([&mut reading(engine, small), &mut reading(engine, large)]);
+    let [small, large] = [small, large].map(|body| body.bytes.len() as f64);
+    [
+        median(&rounds, |took| took[0] / small),
+        median(&rounds, |took| took[1] / large),
+        median(&rounds, |took| took[1] / large / (took[0] / small)),
+    ]
+}
+
+/// The engine's verdict on a body, which is checked.
+fn reading<'b>(engine: &'b Engine, body: &'b Body) -> impl FnMut() + 'b {
+    let spoken = dialect::named(body.dialect, Backend::Vllm).expect("a dialect");
+    move || {
+        let judged = engine.judge(spoken, black_box(&body.bytes)).expect("it is let through");
+        assert_eq!((judged.prompt.chars, judged.edit), (body.chars, None), "{}", body.kind);
+    }
+}
+
+/// Nanoseconds that each of these takes, in rounds in which they alternate.
+fn in_turns<const N: usize>(mut turns: [&mut dyn FnMut(); N]) -> Vec<[f64; N]> {
+    let times = turns.each_mut().map(|what| warm_up(what));
+    let mut round = || {
+        let mut times = times.iter();
+        turns.each_mut().map(|what| a_call(what, *times.next().expect("as many")))
+    };
+    (0..ROUNDS).map(|_| round()).collect()
+}
+
+fn median<const N: usize>(rounds: &[[f64; N]], figure: impl Fn(&[f64; N]) -> f64) -> f64 {
+    let mut figures: Vec<f64> = rounds.iter().map(figure).collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// Calls until it is fast; how many calls a turn takes.
