@@ -107,6 +107,24 @@ cmd_test() {
   cargo test --workspace --locked --no-fail-fast "$@"
 }
 
+#: fuzz: look for input that breaks the core, for SECONDS a target (30); TARGET SECONDS for one (body, policy, head), TARGET FILE to replay
+cmd_fuzz() {
+  case ${1:-30} in
+    body | policy | head)
+      build_fuzz
+      fuzz "$1" "${2:-30}"
+      ;;
+    *[!0-9]*) die "usage: ./build.sh fuzz [SECONDS | TARGET [SECONDS | FILE]], TARGET being body, policy or head" ;;
+    *)
+      build_fuzz
+      local target
+      for target in head policy body; do
+        fuzz "$target" "${1:-30}"
+      done
+      ;;
+  esac
+}
+
 #: lint: check format, lints and the borders between the modules
 cmd_lint() {
   need_wasm_target
@@ -195,6 +213,44 @@ bench_body() {
   step "building the benchmark for $wasm_target"
   cargo build --release --locked --package bench-body --target "$wasm_target" --target-dir "$dir"
   node --no-warnings benches/body/run.mjs "$dir/$wasm_target/release/bench-body.wasm" "$@"
+}
+
+# The fuzz targets, with libFuzzer's counters in all that they are made of. Stable Rust can do that by itself; the host
+# is named as a target so that build scripts stay without.
+build_fuzz() {
+  need_cargo
+  need c++ "apt-get install build-essential (libFuzzer is C++)"
+  local host dir
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  dir=$(cargo_dir)/fuzz
+  step "building the fuzz targets"
+  RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares" \
+    cargo build --locked --package fuzz --features libfuzzer --profile fuzz --target "$host" --target-dir "$dir" \
+    --bin fuzz-body --bin fuzz-policy --bin fuzz-head
+  fuzzers=$dir/$host/fuzz
+  cargo run --quiet --locked --package fuzz --bin fuzz-seeds -- "$here/target/fuzzing/seeds"
+}
+
+# fuzz TARGET SECONDS|FILE: inputs that bring something new are kept in target/fuzzing, where the next run begins.
+fuzz() {
+  local home=$here/target/fuzzing found
+  if [[ -f $2 ]]; then
+    "$fuzzers/fuzz-$1" "$2"
+    return
+  fi
+  [[ $2 =~ ^[0-9]+$ ]] || die "$2 is neither a file nor a number of seconds"
+  mkdir -p "$home/$1" "$home/found"
+  step "fuzzing $1 for $2 s"
+  if ! "$fuzzers/fuzz-$1" -max_total_time="$2" -seed=1 -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
+    -dict="$home/seeds/words.dict" -artifact_prefix="$home/found/$1-" -print_final_stats=1 \
+    "$home/$1" "$home/seeds/$1"; then
+    # shellcheck disable=SC2012 # names of our own making
+    found=$(ls -t "$home/found/$1-"* | head -n 1)
+    die "$1 fails on ${found#"$here/"}; replay it with: ./build.sh fuzz $1 ${found#"$here/"}
+Once mended, keep it in tests/fuzz/found/$1/, where the tests play it again."
+  fi
 }
 
 fetch_envoy() {
