@@ -66,7 +66,7 @@ cmd_advise() {
   rig advise "$@"
 }
 
-#: bench: measure: compare (taken where none is named; --peers), real (also --real), admission, body (reading them, in V8); each takes --help
+#: bench: measure: compare (taken where none is named; --peers), real (also --real), admission, body (reading them, in V8), memory; most take --help
 cmd_bench() {
   local what=compare
   case ${1:-} in
@@ -78,8 +78,8 @@ cmd_bench() {
       bench_body "$@"
       return
       ;;
-    compare | real | admission) ;;
-    *) die "nothing to measure is called $what; there are compare, real, admission and body" ;;
+    compare | real | admission | memory) ;;
+    *) die "nothing to measure is called $what; there are compare, real, admission, body and memory" ;;
   esac
   cmd_wasm
   cmd_envoy
@@ -95,6 +95,7 @@ cmd_bench() {
       rig compare --real "$@"
       ;;
     admission) rig bench-admission "$@" ;;
+    memory) cargo test --locked --package sluice --test envoy -- --ignored --nocapture e2e::memory ;;
   esac
 }
 
@@ -107,14 +108,33 @@ cmd_test() {
   cargo test --workspace --locked --no-fail-fast "$@"
 }
 
-#: fuzz: look for input that breaks the core, for SECONDS a target (30); TARGET SECONDS for one (body, policy, head), TARGET FILE to replay
+#: clients: let the official Python clients, litellm and langchain meet every refusal; arguments go to pytest
+cmd_clients() {
+  cmd_wasm
+  cmd_envoy
+  client_venv
+  step "building the rig"
+  cargo build --locked --package rig --profile test
+  step "testing with real clients"
+  SLUICE_RIG=$(cargo_dir)/debug/rig "$here/target/clients/bin/python" -B -m pytest -q -p no:cacheprovider \
+    --disable-warnings "$here/tests/clients" "$@"
+}
+
+#: fuzz: look for input that breaks the core, SECONDS (30) a target (body, policy, head); TARGET SECONDS: one of them; TARGET FILE: replay; envoy SECONDS: mutated requests through Envoy
 cmd_fuzz() {
   case ${1:-30} in
+    envoy)
+      cmd_wasm
+      cmd_envoy
+      step "building the mutator"
+      cargo build --locked --package fuzz --features envoy --bin fuzz-envoy --profile test
+      "$(cargo_dir)/debug/fuzz-envoy" "${@:2}"
+      ;;
     body | policy | head)
       build_fuzz
       fuzz "$1" "${2:-30}"
       ;;
-    *[!0-9]*) die "usage: ./build.sh fuzz [SECONDS | TARGET [SECONDS | FILE]], TARGET being body, policy or head" ;;
+    *[!0-9]*) die "usage: ./build.sh fuzz [SECONDS | TARGET [SECONDS | FILE]], TARGET being body, policy or head; or ./build.sh fuzz envoy [SECONDS]" ;;
     *)
       build_fuzz
       local target
@@ -139,6 +159,7 @@ cmd_lint() {
   cargo fmt --all --check
   step "lints: everything, the module, the core alone"
   cargo clippy --workspace --all-targets --locked -- -D warnings
+  cargo clippy --package fuzz --features envoy --bins --locked -- -D warnings
   cargo clippy --package sluice --lib --locked --target "$wasm_target" -- -D warnings
   cargo clippy --package sluice --lib --locked --no-default-features -- -D warnings
   step "borders"
@@ -215,6 +236,17 @@ bench_body() {
   node --no-warnings benches/body/run.mjs "$dir/$wasm_target/release/bench-body.wasm" "$@"
 }
 
+# The clients in a virtual environment of their own, made anew where the list of them has changed.
+client_venv() {
+  local venv=$here/target/clients list=$here/tests/clients/requirements.txt
+  cmp -s "$list" "$venv/requirements.txt" && return
+  need python3 "apt-get install python3 python3-venv"
+  step "fetching the clients (200 MB unpacked)"
+  python3 -m venv --clear "$venv" || die "Python's venv is missing; install it with: apt-get install python3-venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --requirement "$list"
+  cp "$list" "$venv/requirements.txt"
+}
+
 # The fuzz targets, with libFuzzer's counters in all that they are made of. Stable Rust can do that by itself; the host
 # is named as a target so that build scripts stay without.
 build_fuzz() {
@@ -230,7 +262,7 @@ build_fuzz() {
     cargo build --locked --package fuzz --features libfuzzer --profile fuzz --target "$host" --target-dir "$dir" \
     --bin fuzz-body --bin fuzz-policy --bin fuzz-head
   fuzzers=$dir/$host/fuzz
-  cargo run --quiet --locked --package fuzz --bin fuzz-seeds -- "$here/target/fuzzing/seeds"
+  cargo run --quiet --locked --package fuzz --bin fuzz-seeds --profile test -- "$here/target/fuzzing/seeds"
 }
 
 # fuzz TARGET SECONDS|FILE: inputs that bring something new are kept in target/fuzzing, where the next run begins.

@@ -64,7 +64,7 @@ const TABLE: [Row; 15] = [
     Row { reason: Reason::UnsupportedEncoding, status: 415, details: "sluice_unsupported_encoding",  kind: INVALID },
     Row { reason: Reason::UnsupportedType,     status: 415, details: "sluice_unsupported_type",      kind: INVALID },
     Row { reason: Reason::UnsupportedUpgrade,  status: 400, details: "sluice_unsupported_upgrade",   kind: INVALID },
-    Row { reason: Reason::BodyTimeout,         status: 408, details: "sluice_body_timeout",          kind: INVALID },
+    Row { reason: Reason::BodyTimeout,         status: 408, details: "sluice_body_timeout",          kind: "timeout_error" },
     Row { reason: Reason::QueueFull,           status: 429, details: "sluice_queue_full",            kind: "rate_limit_error" },
     Row { reason: Reason::QueueTimeout,        status: 503, details: "sluice_queue_timeout",         kind: "overloaded_error" },
     Row { reason: Reason::Overloaded,          status: 503, details: "sluice_overloaded",            kind: "overloaded_error" },

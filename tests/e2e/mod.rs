@@ -6,6 +6,7 @@ mod exchange;
 mod http2;
 mod idle;
 mod load;
+mod memory;
 mod model;
 mod module;
 mod settings;

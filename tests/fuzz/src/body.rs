@@ -45,6 +45,16 @@ pub fn header(backend: &str, path: &str, policy: u8) -> Option<[u8; HEADER]> {
     Some([u8::try_from(place).ok()?, u8::try_from(path).ok()?, policy])
 }
 
+/// The policy at that place, for this backend.
+pub fn policy_json(backend: &str, place: usize) -> String {
+    let fairness = if place == 1 { r#"{"key": "body:user"}"# } else { "null" };
+    format!(
+        r#"{{"backend": "{backend}", "limits": {}, "fairness": {fairness},
+            "endpoints": [{{"path": "{OWN_PATH}", "dialect": "prompt"}}]}}"#,
+        POLICIES[place]
+    )
+}
+
 /// Judges the request in `data` twice.
 ///
 /// # Panics
@@ -116,9 +126,9 @@ fn agree(judged: &Judged, right: &Right, body: &[u8], what: &dyn Fn() -> String)
 /// Whether all that is in `before` is in `after`, numbers, strings and nulls, which may be limits, aside.
 fn kept(before: &Value, after: &Value) -> bool {
     match (before, after) {
-        (Value::Object(before), Value::Object(after)) => before
-            .iter()
-            .all(|(key, value)| after.get(key).is_some_and(|after| kept(value, after))),
+        (Value::Object(before), Value::Object(after)) => {
+            before.iter().all(|(key, value)| after.get(key).is_some_and(|after| kept(value, after)))
+        }
         (Value::Array(before), Value::Array(after)) => {
             before.len() == after.len() && before.iter().zip(after).all(|(before, after)| kept(before, after))
         }
@@ -137,7 +147,8 @@ fn shares(refusal: &Refusal, wrong: &Wrong) -> bool {
             let blamed = refusal.param.as_deref().unwrap_or_default();
             let last = blamed.rsplit('.').next().unwrap_or_default();
             let last = last.split('[').next().unwrap_or_default();
-            refusal.reason == Reason::InvalidBody && fields.iter().any(|field| field == blamed || field == last)
+            refusal.reason == Reason::InvalidBody
+                && fields.iter().any(|field| field == blamed || field == last)
         }
         Wrong::Over(reason) => refusal.reason == *reason,
     }
@@ -145,21 +156,18 @@ fn shares(refusal: &Refusal, wrong: &Wrong) -> bool {
 
 fn tables_of_all() -> Vec<Table> {
     let policies = |(name, backend): (&'static str, Backend)| {
-        POLICIES.iter().enumerate().map(move |(place, limits)| {
-            let fairness = if place == 1 { r#"{"key": "body:user"}"# } else { "null" };
-            let json = format!(
-                r#"{{"backend": "{name}", "limits": {limits}, "fairness": {fairness},
-                    "endpoints": [{{"path": "{OWN_PATH}", "dialect": "prompt"}}]}}"#
-            );
-            let policy = config::parse(json.as_bytes()).unwrap_or_else(|mistakes| panic!("{json}\n{mistakes}"));
+        (0..POLICIES.len()).map(move |place| {
+            let json = policy_json(name, place);
+            let policy =
+                config::parse(json.as_bytes()).unwrap_or_else(|mistakes| panic!("{json}\n{mistakes}"));
             Table { engine: Engine::new(Rc::new(policy), Time::default()), paths: paths(backend) }
         })
     };
     BACKENDS.into_iter().flat_map(policies).collect()
 }
 
-/// Longest first, so that the first that a path ends with is its own.
-fn paths(backend: Backend) -> Vec<(&'static str, &'static Dialect)> {
+/// What a backend serves. Longest first, so that the first that a path ends with is its own.
+pub fn paths(backend: Backend) -> Vec<(&'static str, &'static Dialect)> {
     let own = dialect::named("prompt", backend).map(|dialect| (OWN_PATH, dialect));
     let mut paths: Vec<_> = dialect::paths(backend).chain(own).collect();
     paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));

@@ -16,5 +16,7 @@ pub fn inputs(target: &str) -> std::io::Result<Vec<(PathBuf, Vec<u8>)>> {
     if !dir.is_dir() {
         return Ok(Vec::new());
     }
-    fs::read_dir(dir)?.map(|entry| entry.and_then(|entry| Ok((entry.path(), fs::read(entry.path())?)))).collect()
+    fs::read_dir(dir)?
+        .map(|entry| entry.and_then(|entry| Ok((entry.path(), fs::read(entry.path())?))))
+        .collect()
 }

@@ -72,7 +72,8 @@ fn plain_find<'r>(path: &[u8], rows: &[&'r str]) -> Option<&'r str> {
     let mut decoded = Vec::new();
     let mut at = 0;
     while at < path.len() {
-        let digits = path.get(at + 1..at + 3).filter(|two| path[at] == b'%' && two.iter().all(u8::is_ascii_hexdigit));
+        let digits =
+            path.get(at + 1..at + 3).filter(|two| path[at] == b'%' && two.iter().all(u8::is_ascii_hexdigit));
         let text = digits.and_then(|two| std::str::from_utf8(two).ok());
         match text.and_then(|text| u8::from_str_radix(text, 16).ok()) {
             Some(byte) => {
@@ -104,9 +105,10 @@ fn plain_find<'r>(path: &[u8], rows: &[&'r str]) -> Option<&'r str> {
 /// A duration in nanoseconds, by decimal arithmetic in 128 bits.
 fn plain_duration(text: &str) -> Option<u128> {
     let text = text.trim();
-    let (number, unit) = [("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000u128)]
-        .into_iter()
-        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+    let (number, unit) =
+        [("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000u128)]
+            .into_iter()
+            .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) {

@@ -4,6 +4,8 @@
 pub mod body;
 pub mod found;
 pub mod head;
+#[cfg(feature = "envoy")]
+pub mod mutate;
 pub mod policy;
 pub mod seeds;
 pub mod twin;

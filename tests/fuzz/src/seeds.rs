@@ -73,12 +73,32 @@ pub fn heads() -> Vec<Vec<u8>> {
 
 /// The words of all of these in libFuzzer's notation, so that it need not find them byte by byte.
 pub fn dictionary() -> String {
-    let mut words: BTreeSet<String> = config::keys().iter().flat_map(|key| key.split('.').map(str::to_owned)).collect();
-    cases().filter_map(|case| serde_json::from_slice(&case.body).ok()).for_each(|body| keys(&body, &mut words));
+    let mut words: BTreeSet<String> =
+        config::keys().iter().flat_map(|key| key.split('.').map(str::to_owned)).collect();
+    cases()
+        .filter_map(|case| serde_json::from_slice(&case.body).ok())
+        .for_each(|body| keys(&body, &mut words));
     let plain = words.iter().map(|word| word.trim_end_matches("[]"));
     let plain = plain.filter(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic()));
     let quoted = plain.filter(|word| !word.contains(['"', '\\'])).map(|word| format!("\"\\\"{word}\\\"\"\n"));
-    let spelled = ["null", "1e3", "-1", "\\\\u0031", "\\\\ud83d", "\\\"1_000\\\"", "{", "}", "[", "]", ":", ",", "/../", "%2F", "ms", "\\xe2\\x84\\xaa"];
+    let spelled = [
+        "null",
+        "1e3",
+        "-1",
+        "\\\\u0031",
+        "\\\\ud83d",
+        "\\\"1_000\\\"",
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        ",",
+        "/../",
+        "%2F",
+        "ms",
+        "\\xe2\\x84\\xaa",
+    ];
     quoted.chain(spelled.iter().map(|word| format!("\"{word}\"\n"))).collect()
 }
 

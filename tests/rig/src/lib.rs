@@ -5,6 +5,7 @@ pub mod bench;
 pub mod compare;
 pub mod demo;
 pub mod envoy;
+pub mod front;
 pub mod load;
 pub mod model;
 pub mod peers;

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use rig::model::http::ModelServer;
 use rig::sim::preset::Preset;
-use rig::{advise, bench, compare, demo, run};
+use rig::{advise, bench, compare, demo, front, run};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Test ground of Sluice: a simulated model server, Envoy before it, and load.
@@ -44,6 +44,8 @@ enum Command {
     Compare(compare::Options),
     /// Try a grid of policies on a trace in virtual time, and say which to take.
     Advise(Box<advise::Options>),
+    /// Run Envoy before a server of one's own until standard input ends; prints where it listens.
+    Front(front::Options),
     /// Measure what admission over all workers costs, beside another module, and how well it uses its slots.
     BenchAdmission(bench::Options),
 }
@@ -77,6 +79,7 @@ async fn execute(command: Command) -> Result<()> {
         Command::Demo { seed } => demo::demo(seed).await,
         Command::Compare(options) => compare::compare(options).await,
         Command::Advise(options) => advise::advise(&options),
+        Command::Front(options) => front::front(options).await,
         Command::BenchAdmission(options) => bench::admission(options).await,
     }
 }

@@ -45,11 +45,7 @@ impl Root<'_> {
 }
 
 /// Where and how a first member goes into an object.
-fn behind(
-    start: usize,
-    name: &str,
-    members: &[(Text, Node)],
-) -> (Range<usize>, String, String) {
+fn behind(start: usize, name: &str, members: &[(Text, Node)]) -> (Range<usize>, String, String) {
     (start..start, format!("\"{name}\":"), if members.is_empty() { "" } else { "," }.to_owned())
 }
 
@@ -89,10 +85,24 @@ fn chat(root: Root, backend: Backend, batch: bool) -> Found {
             ("best_of", _) => walk.copies("best_of", node),
             ("n_cmpl", LlamaCpp) => walk.copies("n_cmpl", node),
             (
-                "tools" | "functions" | "documents" | "chat_template" | "chat_template_kwargs"
-                | "response_format" | "structured_outputs" | "structural_tag" | "guided_json" | "guided_regex"
-                | "guided_choice" | "guided_grammar" | "grammar" | "json_schema" | "regex" | "ebnf"
-                | "tool_prompt" | "guideline",
+                "tools"
+                | "functions"
+                | "documents"
+                | "chat_template"
+                | "chat_template_kwargs"
+                | "response_format"
+                | "structured_outputs"
+                | "structural_tag"
+                | "guided_json"
+                | "guided_regex"
+                | "guided_choice"
+                | "guided_grammar"
+                | "grammar"
+                | "json_schema"
+                | "regex"
+                | "ebnf"
+                | "tool_prompt"
+                | "guideline",
                 _,
             ) => walk.text(node),
             _ => return common(walk, key, node),
@@ -118,9 +128,9 @@ fn part(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
         "text" | "refusal" | "thinking" | "reasoning" | "input_text" | "output_text" => walk.text(node),
         "content" => walk.inside(node, &part),
-        "image_url" | "input_image" | "image" | "image_pil" | "image_embeds" | "input_audio" | "audio_url"
-        | "audio" | "audio_embeds" | "video_url" | "input_video" | "video" | "file" | "file_url"
-        | "input_file" => walk.media(node),
+        "image_url" | "input_image" | "image" | "image_pil" | "image_embeds" | "input_audio"
+        | "audio_url" | "audio" | "audio_embeds" | "video_url" | "input_video" | "video" | "file"
+        | "file_url" | "input_file" => walk.media(node),
         _ => return false,
     }
     true
@@ -314,7 +324,9 @@ impl Within {
                 walk.hold((node.span.clone(), text, self.end.to_owned()), self.name, false);
             }
             Value::Null => {}
-            Value::Array(items) if self.list && !items.is_empty() => items.iter().for_each(|item| one(walk, item)),
+            Value::Array(items) if self.list && !items.is_empty() => {
+                items.iter().for_each(|item| one(walk, item))
+            }
             _ => one(walk, node),
         }
     }
@@ -328,7 +340,6 @@ impl Within {
         let text = format!("\"{}\":{{\"{}\":", self.key, self.limit);
         walk.hold((start..start, text, format!("{}{comma}", self.end)), self.name, false);
     }
-
 }
 
 fn vllm(root: Root, backend: Backend) -> Found {

@@ -42,7 +42,9 @@ pub enum Wrong {
 
 /// Judges `body` as `policy` has it, read in the dialect of this name.
 pub fn judge(dialect: &str, policy: &Policy, body: &[u8]) -> Result<Right, Wrong> {
-    let Some(Node { value: Value::Object(members), span }) = json::parse(body) else { return Err(Wrong::Json) };
+    let Some(Node { value: Value::Object(members), span }) = json::parse(body) else {
+        return Err(Wrong::Json);
+    };
     let found = read(dialect, policy.backend, &members, span.start + 1);
     let mut faults = found.faults.clone();
     if found.users && policy.fairness == Some(Fairness::User) {
@@ -62,12 +64,14 @@ pub fn judge(dialect: &str, policy: &Policy, body: &[u8]) -> Result<Right, Wrong
 
     let mut edits = Vec::new();
     let bounded = found.holders.iter().map(|holder| bound(holder, limits, &mut edits));
-    let bounded: Vec<(u64, Action)> = bounded.collect::<Option<_>>().ok_or(Wrong::Over(Reason::MaxTokensTooLarge))?;
+    let bounded: Vec<(u64, Action)> =
+        bounded.collect::<Option<_>>().ok_or(Wrong::Over(Reason::MaxTokensTooLarge))?;
     let max_tokens = bounded.iter().map(|(tokens, _)| *tokens).max().unwrap_or(limits.max_tokens);
     let done = bounded.iter().map(|(_, action)| *action).find(|action| *action != Action::Kept);
     let action = done.unwrap_or(Action::Kept);
     if let Some(budget) = &found.budget {
-        spend(budget, max_tokens, action, limits, &mut edits).ok_or(Wrong::Over(Reason::MaxTokensTooLarge))?;
+        spend(budget, max_tokens, action, limits, &mut edits)
+            .ok_or(Wrong::Over(Reason::MaxTokensTooLarge))?;
     }
     let output = max_tokens.saturating_mul(sequences);
     let seen = if found.hidden { (u64::MAX, u64::MAX) } else { (chars, tokens) };
@@ -137,7 +141,8 @@ fn bound(holder: &Holder, limits: &Limits, edits: &mut Vec<(Range<usize>, String
 
 /// In place of a `null` under the holder's name, or under any that is read; or else as a new member.
 fn put_in(holder: &Holder, value: u64) -> (Range<usize>, String) {
-    let nulls = || holder.limits.iter().filter(|limit| walk::is_null(&limit.node) && limit.kind == Kind::Sure);
+    let nulls =
+        || holder.limits.iter().filter(|limit| walk::is_null(&limit.node) && limit.kind == Kind::Sure);
     let own = nulls().find(|limit| limit.name == holder.name);
     match own.or_else(|| nulls().find(|_| !holder.strict)) {
         Some(null) => (null.node.span.clone(), value.to_string()),

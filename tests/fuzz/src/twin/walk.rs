@@ -201,7 +201,10 @@ impl Walk {
     pub fn limit(&mut self, name: &'static str, node: &Node, kind: Kind, settings: bool) {
         let Some(said) = amount(node) else {
             // What nobody reads is no fault.
-            return if kind == Kind::Wish {} else { self.fault(name) };
+            return if kind == Kind::Wish {
+            } else {
+                self.fault(name)
+            };
         };
         let low = matches!(said, Amount::Zero | Amount::Negative);
         let amount = match self.backend {
