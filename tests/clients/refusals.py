@@ -55,8 +55,8 @@ REFUSALS = [
     Refusal("unsupported_upgrade", 400, "no upgrade", TIGHT,
             headers={"connection": "upgrade", "upgrade": "websocket"}),
     Refusal("body_timeout", 408, "did not end within 0.2 s", HASTY, attempts=3, kind="timeout_error", stalls=True),
-    Refusal("queue_full", 429, "no free slot", FULL, attempts=3, kind="rate_limit_error", held=True),
-    Refusal("queue_timeout", 503, "became free in time", QUEUED, attempts=3, kind="overloaded_error", held=True),
+    Refusal("queue_full", 429, "no free slot of class all", FULL, attempts=3, kind="rate_limit_error", held=True),
+    Refusal("queue_timeout", 503, "became free within", QUEUED, attempts=3, kind="overloaded_error", held=True),
     Refusal("overloaded", 503, "at once", CROWDED, attempts=3, kind="overloaded_error", crowded=True),
     Refusal("misconfigured", 500, "allow_on_headers_stop_iteration", {}, kind="server_error", header_hold=False),
 ]

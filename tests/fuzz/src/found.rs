@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-/// A target by its name, as on the command line.
-pub const TARGETS: [(&str, fn(&[u8])); 3] =
+/// Judges one input, and panics where the filter is wrong.
+pub type Check = fn(&[u8]);
+
+/// The targets by their names on the command line.
+pub const TARGETS: [(&str, Check); 3] =
     [("body", crate::body::check), ("policy", crate::policy::check), ("head", crate::head::check)];
 
 /// What was found for a target. None where nothing was.

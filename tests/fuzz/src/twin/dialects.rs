@@ -19,6 +19,7 @@ pub fn read(dialect: &str, backend: Backend, body: &[(Text, Node)], start: usize
         "messages" => messages(root, backend),
         "vllm" => vllm(root, backend),
         "sglang" => sglang(root),
+        "sglang_vertex" => sglang_vertex(root),
         "tgi" => tgi(root),
         "tgi_stream" => streams(tgi(root)),
         "tgi_vertex" => vertex(root),
@@ -84,6 +85,9 @@ fn chat(root: Root, backend: Backend, batch: bool) -> Found {
             ("n", _) => walk.copies("n", node),
             ("best_of", _) => walk.copies("best_of", node),
             ("n_cmpl", LlamaCpp) => walk.copies("n_cmpl", node),
+            ("tool_choice", _) => walk.label(node),
+            ("input_ids", Sglang) => walk.token_ids(node),
+            ("session_params", Sglang) => walk.found.hidden |= !is_null(node),
             (
                 "tools"
                 | "functions"
@@ -115,8 +119,8 @@ fn chat(root: Root, backend: Backend, batch: bool) -> Found {
 fn message(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
         "content" => walk.inside(node, &part),
-        "role" | "name" => walk.label(node),
-        "reasoning" | "reasoning_content" | "refusal" | "thinking" => walk.text(node),
+        "role" | "name" | "tool_call_id" => walk.label(node),
+        "reasoning" | "reasoning_content" | "refusal" | "thinking" | "tools" => walk.text(node),
         "tool_calls" => walk.inside(node, &call),
         "function_call" => walk.inside(node, &function),
         _ => return false,
@@ -129,18 +133,20 @@ fn part(walk: &mut Walk, key: &str, node: &Node) -> bool {
         "text" | "refusal" | "thinking" | "reasoning" | "input_text" | "output_text" => walk.text(node),
         "content" => walk.inside(node, &part),
         "image_url" | "input_image" | "image" | "image_pil" | "image_embeds" | "input_audio"
-        | "audio_url" | "audio" | "audio_embeds" | "video_url" | "input_video" | "video" | "file"
-        | "file_url" | "input_file" => walk.media(node),
+        | "audio_url" | "audio" | "audio_embeds" | "video_url" | "video_embeds" | "data" | "input_video"
+        | "video" | "file" | "file_url" | "input_file" => walk.media(node),
         _ => return false,
     }
     true
 }
 
 fn call(walk: &mut Walk, key: &str, node: &Node) -> bool {
-    if key == "function" {
-        walk.inside(node, &function);
+    match key {
+        "id" => walk.label(node),
+        "function" => walk.inside(node, &function),
+        _ => return false,
     }
-    key == "function"
+    true
 }
 
 fn function(walk: &mut Walk, key: &str, node: &Node) -> bool {
@@ -167,6 +173,7 @@ fn completions(root: Root, backend: Backend, name: &'static str) -> Found {
             ("n", _) => walk.copies("n", node),
             ("best_of", _) => walk.copies("best_of", node),
             ("n_cmpl", LlamaCpp) => walk.copies("n_cmpl", node),
+            ("session_params", Sglang) => walk.found.hidden |= !is_null(node),
             (
                 "suffix" | "response_format" | "structured_outputs" | "structural_tag" | "guided_json"
                 | "guided_regex" | "guided_choice" | "guided_grammar" | "grammar" | "json_schema" | "regex"
@@ -182,7 +189,7 @@ fn completions(root: Root, backend: Backend, name: &'static str) -> Found {
 
 fn bare(root: Root, backend: Backend) -> Found {
     let mut walk = root.holding(backend, "max_tokens", false);
-    walk.members(root.body, true, &|walk, key, node| {
+    walk.members(root.body, false, &|walk, key, node| {
         match key {
             "prompt" => walk.prompts(node),
             "max_tokens" => walk.limit("max_tokens", node, Kind::Sure, false),
@@ -201,6 +208,7 @@ fn responses(root: Root, backend: Backend) -> Found {
             ("instructions" | "tools" | "text" | "response_format" | "structured_outputs", _) => {
                 walk.text(node)
             }
+            ("tool_choice", _) => walk.label(node),
             ("previous_input_messages", _) => walk.inside(node, &message),
             ("previous_response_id" | "conversation" | "prompt", _) => walk.found.hidden |= !is_null(node),
             ("background", _) => walk.found.background = flag(node) == Some(true),
@@ -222,7 +230,7 @@ fn responses(root: Root, backend: Backend) -> Found {
 
 fn item(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
-        "role" | "name" => walk.label(node),
+        "role" | "name" | "id" | "call_id" => walk.label(node),
         "content" | "summary" | "output" => walk.inside(node, &part),
         "text" | "arguments" | "input" | "code" | "action" | "results" | "encrypted_content" => {
             walk.text(node)
@@ -246,6 +254,7 @@ fn messages(root: Root, backend: Backend) -> Found {
                 true
             }),
             ("system", _) => walk.inside(node, &block),
+            ("tool_choice", _) => walk.label(node),
             ("tools" | "output_format" | "output_config", _) => walk.text(node),
             ("thinking", _) => walk.inside(node, &|walk, key, node| {
                 if key == "budget_tokens" {
@@ -267,6 +276,7 @@ fn messages(root: Root, backend: Backend) -> Found {
 
 fn block(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
+        "id" | "tool_use_id" | "name" => walk.label(node),
         "text" | "thinking" | "data" | "input" | "title" | "context" => walk.text(node),
         "content" => walk.inside(node, &block),
         "source" => source(walk, node),
@@ -375,36 +385,91 @@ fn vllm(root: Root, backend: Backend) -> Found {
     walk.found
 }
 
+fn sampling(name: &'static str) -> Within {
+    Within { key: "sampling_params", limit: "max_new_tokens", name, end: "}", null: true, list: true }
+}
+
+fn sampled(name: &'static str, walk: &mut Walk, key: &str, node: &Node) -> bool {
+    match key {
+        "max_new_tokens" => walk.limit(name, node, Kind::Sure, true),
+        "min_new_tokens" => walk.minimum("sampling_params.min_new_tokens", node),
+        "n" => walk.copies("sampling_params.n", node),
+        "beam_width" => walk.copies("sampling_params.beam_width", node),
+        "json_schema" | "regex" | "ebnf" | "structural_tag" => walk.text(node),
+        _ => return false,
+    }
+    true
+}
+
 fn sglang(root: Root) -> Found {
-    let within = Within {
-        key: "sampling_params",
-        limit: "max_new_tokens",
-        name: "sampling_params.max_new_tokens",
-        end: "}",
-        null: true,
-        list: true,
-    };
+    const NAME: &str = "sampling_params.max_new_tokens";
     let mut walk = Walk::new(Sglang);
     walk.members(root.body, true, &|walk, key, node| {
         match key {
             "text" | "input_ids" => walk.prompts(node),
-            "input_embeds" => walk.text(node),
+            "input_embeds" => walk.rows(node),
             "image_data" | "audio_data" | "video_data" => walk.medias(node),
-            "sampling_params" => within.read(walk, node, &|walk, key, node| {
-                match key {
-                    "max_new_tokens" => walk.limit("sampling_params.max_new_tokens", node, Kind::Sure, true),
-                    "min_new_tokens" => walk.minimum("sampling_params.min_new_tokens", node),
-                    "n" => walk.copies("sampling_params.n", node),
-                    "json_schema" | "regex" | "ebnf" | "structural_tag" => walk.text(node),
-                    _ => return false,
-                }
-                true
-            }),
+            "session_params" => walk.found.hidden |= !is_null(node),
+            "sampling_params" => {
+                sampling(NAME).read(walk, node, &|walk, key, node| sampled(NAME, walk, key, node))
+            }
             _ => return common(walk, key, node),
         }
         true
     });
-    within.missing(&mut walk, root.start, root.body);
+    sampling(NAME).missing(&mut walk, root.start, root.body);
+    walk.found
+}
+
+/// Several prompts, and all else two objects deep.
+fn sglang_vertex(root: Root) -> Found {
+    const NAME: &str = "parameters.sampling_params.max_new_tokens";
+    const INNER: &str = "\"sampling_params\":{\"max_new_tokens\":";
+    let mut walk = Walk::new(Sglang);
+    walk.members(root.body, true, &|walk, key, node| {
+        match (key, &node.value) {
+            ("instances", _) => {
+                if let Value::Array(items) = &node.value {
+                    walk.found.prompts += items.len() as u64;
+                }
+                walk.inside(node, &|walk, key, node| {
+                    match key {
+                        "text" => walk.text(node),
+                        "input_ids" | "input_embeds" => walk.token_ids(node),
+                        "image_data" => walk.medias(node),
+                        _ => return false,
+                    }
+                    true
+                });
+            }
+            ("parameters", Value::Null) => {
+                walk.hold((node.span.clone(), format!("{{{INNER}"), "}}".to_owned()), NAME, false);
+            }
+            ("parameters", Value::Object(members)) => {
+                walk.members(members, true, &|walk, key, node| {
+                    match key {
+                        "audio_data" | "video_data" => walk.medias(node),
+                        "session_params" => walk.found.hidden |= !is_null(node),
+                        "stream" => walk.found.stream = flag(node),
+                        "sampling_params" => {
+                            sampling(NAME).read(walk, node, &|walk, key, node| sampled(NAME, walk, key, node))
+                        }
+                        _ => return false,
+                    }
+                    true
+                });
+                sampling(NAME).missing(walk, node.span.start + 1, members);
+            }
+            ("parameters", _) => walk.fault("parameters"),
+            _ => return false,
+        }
+        true
+    });
+    if root.body.iter().all(|(key, _)| walk.key(key) != "parameters") {
+        let comma = if root.body.is_empty() { "" } else { "," };
+        let text = format!("\"parameters\":{{{INNER}");
+        walk.hold((root.start..root.start, text, format!("}}}}{comma}")), NAME, false);
+    }
     walk.found
 }
 
@@ -488,14 +553,13 @@ fn ollama(root: Root, backend: Backend) -> Found {
     };
     let mut walk = Walk::new(backend);
     walk.members(root.body, true, &|walk, key, node| {
-        match (key, &node.value) {
-            ("prompt" | "suffix" | "system" | "template" | "tools" | "format", _) => walk.text(node),
-            ("context", Value::Array(items)) => walk.ids(items),
-            ("context", _) => walk.text(node),
-            ("images", _) => walk.medias(node),
-            ("messages", _) => walk.inside(node, &|walk, key, node| {
+        match key {
+            "prompt" | "suffix" | "system" | "template" | "tools" | "format" => walk.text(node),
+            "context" => walk.token_ids(node),
+            "images" => walk.medias(node),
+            "messages" => walk.inside(node, &|walk, key, node| {
                 match key {
-                    "role" | "name" => walk.label(node),
+                    "role" | "name" | "tool_name" | "tool_call_id" => walk.label(node),
                     "content" | "thinking" => walk.text(node),
                     "images" => walk.medias(node),
                     "tool_calls" => walk.inside(node, &call),
@@ -503,7 +567,7 @@ fn ollama(root: Root, backend: Backend) -> Found {
                 }
                 true
             }),
-            ("options", _) => within.read(walk, node, &|walk, key, node| {
+            "options" => within.read(walk, node, &|walk, key, node| {
                 if key == "num_predict" {
                     walk.limit("options.num_predict", node, Kind::Sure, true);
                 }

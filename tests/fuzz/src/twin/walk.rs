@@ -167,11 +167,37 @@ impl Walk {
         }
     }
 
-    /// Token ids, and text among them.
-    pub fn ids(&mut self, items: &[Node]) {
+    /// Token ids that are no prompt of their own, or rows of numbers.
+    pub fn token_ids(&mut self, node: &Node) {
+        match &node.value {
+            Value::Array(items) => self.ids(items),
+            _ => self.text(node),
+        }
+    }
+
+    /// A prompt in rows of numbers, a row a token, or a list of such prompts.
+    pub fn rows(&mut self, node: &Node) {
+        let Value::Array(items) = &node.value else { return self.text(node) };
+        let mut rows = 0;
+        for item in items {
+            match &item.value {
+                Value::Array(row) if matches!(row.first(), Some(Node { value: Value::Array(_), .. })) => {
+                    self.found.prompts += 1;
+                    self.ids(row);
+                }
+                Value::Array(_) => rows += 1,
+                _ => self.text(item),
+            }
+        }
+        self.found.prompts += u64::from(rows > 0);
+        self.found.token_ids += rows;
+    }
+
+    /// Token ids or rows, and text among them.
+    fn ids(&mut self, items: &[Node]) {
         for item in items {
             match item.value {
-                Value::Number(_) => self.found.token_ids += 1,
+                Value::Number(_) | Value::Array(_) => self.found.token_ids += 1,
                 _ => self.text(item),
             }
         }
