@@ -53,7 +53,7 @@ enum Command {
 #[tokio::main]
 async fn main() -> Result<()> {
     let command = Arguments::parse().command;
-    let endless = matches!(command, Command::Serve { .. } | Command::Run { .. });
+    let endless = matches!(command, Command::Serve { .. } | Command::Run { .. } | Command::Front(_));
     if matches!(command, Command::Advise(_)) {
         // It only computes and has nothing to clean up: a signal may end it as it ends any program.
         return execute(command).await;
