@@ -13,3 +13,4 @@ pub mod process;
 pub mod report;
 pub mod run;
 pub mod sim;
+pub mod sweep;

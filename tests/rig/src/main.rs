@@ -1,10 +1,10 @@
 //! The rig's command line.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
 use rig::model::http::ModelServer;
-use rig::sim::preset::Preset;
-use rig::{advise, bench, compare, demo, front, run};
+use rig::sim::options::Options;
+use rig::{advise, bench, compare, demo, front, run, sweep};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Test ground of Sluice: a simulated model server, Envoy before it, and load.
@@ -21,9 +21,8 @@ enum Command {
         /// Where to listen; 0 takes a free port.
         #[arg(long, default_value_t = 8_000)]
         port: u16,
-        /// The server to simulate.
-        #[arg(long, value_enum, default_value = "gpu")]
-        preset: Preset,
+        #[command(flatten)]
+        server: Options,
     },
     /// Run Envoy with the shipped configuration before a simulated model, to be tried with curl.
     Run {
@@ -46,6 +45,8 @@ enum Command {
     Advise(Box<advise::Options>),
     /// Run Envoy before a server of one's own until standard input ends; prints where it listens.
     Front(front::Options),
+    /// Show, in virtual time, what batch size does to throughput and P99, and where the knee is.
+    Batch(Box<sweep::Options>),
     /// Measure what admission over all workers costs, beside another module, and how well it uses its slots.
     BenchAdmission(bench::Options),
 }
@@ -54,8 +55,8 @@ enum Command {
 async fn main() -> Result<()> {
     let command = Arguments::parse().command;
     let endless = matches!(command, Command::Serve { .. } | Command::Run { .. } | Command::Front(_));
-    if matches!(command, Command::Advise(_)) {
-        // It only computes and has nothing to clean up: a signal may end it as it ends any program.
+    if matches!(command, Command::Advise(_) | Command::Batch(_)) {
+        // They only compute and have nothing to clean up: a signal may end them as it ends any program.
         return execute(command).await;
     }
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -74,18 +75,20 @@ async fn main() -> Result<()> {
 
 async fn execute(command: Command) -> Result<()> {
     match command {
-        Command::Serve { port, preset } => serve(port, preset).await,
+        Command::Serve { port, server } => serve(port, &server).await,
         Command::Run { port, admin_port } => run::run(port, admin_port).await,
         Command::Demo { seed } => demo::demo(seed).await,
         Command::Compare(options) => compare::compare(options).await,
         Command::Advise(options) => advise::advise(&options),
         Command::Front(options) => front::front(options).await,
+        Command::Batch(options) => sweep::batch(&options),
         Command::BenchAdmission(options) => bench::admission(options).await,
     }
 }
 
-async fn serve(port: u16, preset: Preset) -> Result<()> {
-    let server = ModelServer::start(port, preset.spec()).await?;
+async fn serve(port: u16, server: &Options) -> Result<()> {
+    let server = ModelServer::start(port, server.spec()?).await;
+    let server = server.context("choose another port with --port; 0 takes a free one")?;
     println!("serving on http://{}", server.address());
     std::future::pending().await
 }

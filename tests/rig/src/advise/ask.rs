@@ -29,7 +29,8 @@ impl Ask {
     /// # Errors
     /// Where its body is none that the simulated server would answer.
     pub fn planned(planned: &Planned) -> Result<Ask> {
-        let ask = wire::Ask::read(Endpoint::Chat, planned.body.as_bytes()).map_err(|why| anyhow!(why))?;
+        let ask =
+            wire::Ask::read(Endpoint::Chat, planned.body.as_bytes(), u32::MAX).map_err(|why| anyhow!(why))?;
         let body: Chat = serde_json::from_str(&planned.body).context("a planned body")?;
         Ok(Ask {
             at: planned.at,
@@ -83,7 +84,7 @@ mod tests {
         for planned in mix.plan() {
             let ask = Ask::planned(&planned).unwrap();
             let [sent, made] = [planned.body.as_bytes(), &ask.body()]
-                .map(|body| wire::Ask::read(Endpoint::Chat, body).unwrap());
+                .map(|body| wire::Ask::read(Endpoint::Chat, body, u32::MAX).unwrap());
             assert_eq!(sent, made);
             assert_eq!((ask.output_tokens, ask.max_tokens), (made.output_tokens, Some(made.output_tokens)));
         }

@@ -5,8 +5,9 @@ use crate::sim::cluster::{Cluster, Event};
 use crate::sim::job::{Job, Token};
 use crate::sim::spec::Spec;
 use anyhow::Result;
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
@@ -19,12 +20,21 @@ pub struct Engine {
 
 type Answer = UnboundedSender<Token>;
 
+/// Who asked. Times are since the engine's start.
+#[derive(Debug)]
+struct Caller {
+    answer: Answer,
+    arrived: Duration,
+    /// When it had its latest token.
+    latest: Cell<Duration>,
+}
+
 impl Engine {
     /// Starts an engine on the present tokio runtime; an error says what is wrong with `spec`.
     pub fn start(spec: Spec) -> Result<Engine> {
         let cluster = Cluster::new(spec)?;
         let (requests, inbox) = unbounded_channel();
-        let gauges = Arc::new(Gauges::default());
+        let gauges = Arc::new(Gauges::new()?);
         tokio::spawn(run(cluster, inbox, Arc::clone(&gauges)));
         Ok(Engine { requests, gauges })
     }
@@ -44,23 +54,21 @@ impl Engine {
     }
 }
 
-async fn run(mut cluster: Cluster<Answer>, mut inbox: UnboundedReceiver<(Job, Answer)>, gauges: Arc<Gauges>) {
+async fn run(mut cluster: Cluster<Caller>, mut inbox: UnboundedReceiver<(Job, Answer)>, gauges: Arc<Gauges>) {
     let start = Instant::now();
+    let enter = |cluster: &mut Cluster<Caller>, (job, answer)| {
+        // Too long: dropping the answer ends it.
+        let _ = cluster.push(Caller { answer, arrived: start.elapsed(), latest: Cell::default() }, job);
+    };
     loop {
-        while let Ok((job, answer)) = inbox.try_recv() {
-            enter(&mut cluster, job, answer, &gauges);
+        while let Ok(request) = inbox.try_recv() {
+            enter(&mut cluster, request);
         }
-        cluster.retain(|answer| !answer.is_closed());
+        cluster.retain(|caller| !caller.answer.is_closed());
         // A step begins where the last one ended and not at the present moment, so that timers that fire late make
         // single steps late but the server no slower.
-        cluster.advance(start.elapsed(), |answer, _, event| {
-            if let Event::Token(token) = event {
-                gauges.generation_tokens.fetch_add(1, Relaxed);
-                // The reader may have left during the step; the next one drops it.
-                let _ = answer.send(token);
-            }
-        });
-        gauges.note(cluster.running(), cluster.waiting());
+        cluster.advance(start.elapsed(), |caller, at, event| caller.tell(at, event, &gauges));
+        gauges.note(&cluster);
         let request = match cluster.due() {
             Some(due) => tokio::select! {
                 biased;
@@ -73,23 +81,37 @@ async fn run(mut cluster: Cluster<Answer>, mut inbox: UnboundedReceiver<(Job, An
                 None => return,
             },
         };
-        if let Some((job, answer)) = request {
-            enter(&mut cluster, job, answer, &gauges);
+        if let Some(request) = request {
+            enter(&mut cluster, request);
         }
     }
 }
 
-fn enter(cluster: &mut Cluster<Answer>, job: Job, answer: Answer, gauges: &Gauges) {
-    gauges.prompt_tokens.fetch_add(u64::from(job.prompt_tokens), Relaxed);
-    // Too long: dropping the answer ends it.
-    let _ = cluster.push(answer, job);
+impl Caller {
+    fn tell(&self, at: Duration, event: Event, gauges: &Gauges) {
+        let waited = at.saturating_sub(self.arrived).as_secs_f64();
+        let Event::Token(token) = event else {
+            gauges.queue_time.observe(waited);
+            return;
+        };
+        match token.index {
+            0 => gauges.first_token.observe(waited),
+            _ => gauges.inter_token.observe((at - self.latest.get()).as_secs_f64()),
+        }
+        self.latest.set(at);
+        if token.last {
+            gauges.whole.observe(waited);
+            gauges.finish();
+        }
+        // The reader may have left during the step; the next one drops it.
+        let _ = self.answer.send(token);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sim::preset::Preset;
-    use std::time::Duration;
 
     fn engine() -> Engine {
         let spec = Spec {
@@ -144,7 +166,7 @@ mod tests {
             (engine.submit(job(1, 2)), engine.submit(job(1, 3)), engine.submit(job(1, 1)));
         let (one, two, three) = tokio::join!(moments(one, start), moments(two, start), moments(three, start));
         assert_eq!((one, two, three), (vec![22, 42], vec![22, 42, 63], vec![63]));
-        assert_eq!(engine.gauges().waiting_peak.load(Relaxed), 1);
+        assert_eq!(engine.gauges().waiting_peak.load(std::sync::atomic::Ordering::Relaxed), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use super::engine::Engine;
 use super::gauges::Gauges;
 use super::wire::{self, Ask, Endpoint};
+use crate::sim::job::Token;
 use crate::sim::spec::Spec;
 use anyhow::{Context as _, Result};
 use axum::body::Bytes;
@@ -22,7 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 /// The name under which the model is listed; any other is served just as well.
-const MODEL: &str = "simulated";
+pub const MODEL: &str = "simulated";
 /// Largest body taken, in bytes: above what the shipped policy lets through, so that the filter's limit is the
 /// one that is met.
 const MAX_BODY_BYTES: usize = 16 << 20;
@@ -43,7 +44,8 @@ impl ModelServer {
         let listener = TcpListener::bind(("127.0.0.1", port));
         let listener = listener.await.with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
         let address = listener.local_addr()?;
-        let task = tokio::spawn(axum::serve(listener, routes(engine.clone())).into_future());
+        let task =
+            tokio::spawn(axum::serve(listener, routes(engine.clone(), spec.max_model_len)).into_future());
         Ok(ModelServer { address, engine, task })
     }
 
@@ -68,10 +70,11 @@ impl Drop for ModelServer {
 #[derive(Clone)]
 struct Shared {
     engine: Engine,
+    max_model_len: u32,
     answers: Arc<AtomicU64>,
 }
 
-fn routes(engine: Engine) -> axum::Router {
+fn routes(engine: Engine, max_model_len: u32) -> axum::Router {
     axum::Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/v1/completions", post(text))
@@ -80,7 +83,7 @@ fn routes(engine: Engine) -> axum::Router {
         .route("/metrics", get(metrics))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "NotFoundError", "no such endpoint") })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .with_state(Shared { engine, answers: Arc::default() })
+        .with_state(Shared { engine, max_model_len, answers: Arc::default() })
 }
 
 async fn chat(State(shared): State<Shared>, body: Bytes) -> Response {
@@ -97,37 +100,49 @@ async fn models() -> Response {
 }
 
 async fn metrics(State(shared): State<Shared>) -> Response {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], shared.engine.gauges().exposition(MODEL))
-        .into_response()
+    match shared.engine.gauges().exposition() {
+        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
+        Err(error) => fail(&error.to_string()),
+    }
 }
 
 async fn generate(shared: &Shared, endpoint: Endpoint, body: &[u8]) -> Response {
-    let ask = match Ask::read(endpoint, body) {
+    let ask = match Ask::read(endpoint, body, shared.max_model_len) {
         Ok(ask) => ask,
         Err(message) => return refuse(StatusCode::BAD_REQUEST, "BadRequestError", &message),
     };
     let id = shared.answers.fetch_add(1, Relaxed);
     let mut tokens = shared.engine.submit(ask.job());
     if ask.stream {
-        let events = UnboundedReceiverStream::new(tokens)
-            .flat_map(move |token| stream::iter(events(&ask, id, token.index, token.last)));
+        let events =
+            UnboundedReceiverStream::new(tokens).flat_map(move |token| stream::iter(events(&ask, id, token)));
         return Sse::new(events).into_response();
     }
     // A client that closes its connection drops this future, and with it the receiver.
-    while tokens.recv().await.is_some() {}
-    Json(ask.answer(id)).into_response()
+    let mut latest = None;
+    while let Some(token) = tokens.recv().await {
+        latest = Some(token);
+    }
+    match latest {
+        Some(token) if token.last => Json(ask.answer(id, token.cached_tokens)).into_response(),
+        _ => fail("the engine ended"),
+    }
 }
 
 /// The events that one token brings: itself and, after the last one, how the stream ends.
-fn events(ask: &Ask, id: u64, index: u32, last: bool) -> Vec<Result<Event, Infallible>> {
-    let mut events = vec![ask.chunk(id, index, last).to_string()];
-    if last && ask.include_usage {
-        events.push(ask.usage_chunk(id).to_string());
+fn events(ask: &Ask, id: u64, token: Token) -> Vec<Result<Event, Infallible>> {
+    let mut events = vec![ask.chunk(id, token.index, token.last).to_string()];
+    if token.last && ask.include_usage {
+        events.push(ask.usage_chunk(id, token.cached_tokens).to_string());
     }
-    if last {
+    if token.last {
         events.push("[DONE]".to_owned());
     }
     events.into_iter().map(|data| Ok(Event::default().data(data))).collect()
+}
+
+fn fail(message: &str) -> Response {
+    refuse(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
 }
 
 fn refuse(status: StatusCode, kind: &str, message: &str) -> Response {

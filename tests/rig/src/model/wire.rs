@@ -1,10 +1,9 @@
 //! The shapes on the wire: OpenAI's chat and text completions, as vLLM speaks them.
 
-use crate::sim::job::Job;
+use crate::sim::job::{Job, Prefix};
 use serde_json::{Value, json};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Prompt and answer together may not be longer than this, in tokens.
-const MAX_MODEL_LEN: u64 = 32_768;
 /// The length of an answer to a request that names none, in tokens.
 const DEFAULT_MAX_TOKENS: u64 = 256;
 /// UTF-8 bytes of text that count as one prompt token.
@@ -33,6 +32,10 @@ pub struct Ask {
     pub prompt_tokens: u32,
     /// Exact length of the answer.
     pub output_tokens: u32,
+    /// vLLM's `priority`: the lowest goes first, where the server schedules so.
+    pub priority: i32,
+    /// The messages of the system that the conversation begins with, which others may share.
+    pub prefix: Option<Prefix>,
     /// Whether the answer is a stream of events.
     pub stream: bool,
     /// Whether the stream ends with a usage event.
@@ -40,8 +43,9 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Reads a request body; the error is the message for the client.
-    pub fn read(endpoint: Endpoint, body: &[u8]) -> Result<Ask, String> {
+    /// Reads a request body; the error is the message for the client. Prompt and answer together may not be longer than
+    /// `max_model_len` tokens.
+    pub fn read(endpoint: Endpoint, body: &[u8], max_model_len: u32) -> Result<Ask, String> {
         let body: Value = serde_json::from_slice(body).map_err(|error| format!("invalid JSON: {error}"))?;
         let prompt = match endpoint {
             Endpoint::Chat => body.get("messages").filter(|messages| messages.is_array()),
@@ -51,18 +55,21 @@ impl Ask {
         if !body["n"].is_null() && body["n"] != 1 {
             return Err("the simulator makes one sequence a request: 'n' must be 1".into());
         }
-        let prompt_tokens = text_bytes(prompt).div_ceil(BYTES_PER_TOKEN);
+        // At least one: a model has to begin with something.
+        let prompt_tokens = text_bytes(prompt).div_ceil(BYTES_PER_TOKEN).max(1);
         let output_tokens = output_tokens(&body)?;
-        if prompt_tokens.saturating_add(output_tokens) > MAX_MODEL_LEN {
+        if prompt_tokens.saturating_add(output_tokens) > u64::from(max_model_len) {
             return Err(format!(
-                "this model's maximum context length is {MAX_MODEL_LEN} tokens, but {prompt_tokens} of prompt \
+                "this model's maximum context length is {max_model_len} tokens, but {prompt_tokens} of prompt \
                  and {output_tokens} of output were asked for"
             ));
         }
         Ok(Ask {
             endpoint,
             model: body["model"].as_str().unwrap_or("simulated").to_owned(),
-            // Both are at most MAX_MODEL_LEN.
+            priority: priority(&body)?,
+            prefix: system_prefix(prompt),
+            // Both are at most max_model_len.
             prompt_tokens: prompt_tokens as u32,
             output_tokens: output_tokens as u32,
             stream: body["stream"] == true,
@@ -72,11 +79,12 @@ impl Ask {
 
     /// What the engine has to do for it.
     pub fn job(&self) -> Job {
-        Job { prompt_tokens: self.prompt_tokens, output_tokens: self.output_tokens, ..Job::default() }
+        let Ask { prompt_tokens, output_tokens, priority, prefix, .. } = *self;
+        Job { prompt_tokens, output_tokens, priority, prefix }
     }
 
     /// The whole answer of a request without `stream`.
-    pub fn answer(&self, id: u64) -> Value {
+    pub fn answer(&self, id: u64, cached_tokens: u32) -> Value {
         let text: String = (0..self.output_tokens).map(word).collect();
         let choice = match self.endpoint {
             Endpoint::Chat => json!({"index": 0, "message": {"role": "assistant", "content": text},
@@ -87,7 +95,7 @@ impl Ask {
             Endpoint::Chat => "chat.completion",
             Endpoint::Text => "text_completion",
         };
-        self.envelope(id, object, json!([choice]), Some(self.usage()))
+        self.envelope(id, object, json!([choice]), Some(self.usage(cached_tokens)))
     }
 
     /// The event that carries one token.
@@ -107,8 +115,8 @@ impl Ask {
     }
 
     /// The last event of a stream whose client asked for the usage.
-    pub fn usage_chunk(&self, id: u64) -> Value {
-        self.envelope(id, self.chunk_object(), json!([]), Some(self.usage()))
+    pub fn usage_chunk(&self, id: u64, cached_tokens: u32) -> Value {
+        self.envelope(id, self.chunk_object(), json!([]), Some(self.usage(cached_tokens)))
     }
 
     fn chunk_object(&self) -> &'static str {
@@ -118,9 +126,14 @@ impl Ask {
         }
     }
 
-    fn usage(&self) -> Value {
-        json!({"prompt_tokens": self.prompt_tokens, "completion_tokens": self.output_tokens,
-               "total_tokens": self.prompt_tokens + self.output_tokens})
+    /// As vLLM with `--enable-prompt-tokens-details`: details only where there is a hit to tell of.
+    fn usage(&self, cached_tokens: u32) -> Value {
+        let mut usage = json!({"prompt_tokens": self.prompt_tokens, "completion_tokens": self.output_tokens,
+                               "total_tokens": self.prompt_tokens + self.output_tokens});
+        if cached_tokens > 0 {
+            usage["prompt_tokens_details"] = json!({"cached_tokens": cached_tokens});
+        }
+        usage
     }
 
     fn envelope(&self, id: u64, object: &str, choices: Value, usage: Option<Value>) -> Value {
@@ -171,6 +184,33 @@ fn output_tokens(body: &Value) -> Result<u64, String> {
     Ok(DEFAULT_MAX_TOKENS)
 }
 
+fn priority(body: &Value) -> Result<i32, String> {
+    match &body["priority"] {
+        Value::Null => Ok(0),
+        value => {
+            let priority = value.as_i64().and_then(|priority| i32::try_from(priority).ok());
+            priority.ok_or_else(|| "'priority' must be a whole number of 32 bits".to_owned())
+        }
+    }
+}
+
+/// The messages by `system` or `developer` that a conversation begins with: those that a service sends with every
+/// request. Named by a hash of their text.
+fn system_prefix(messages: &Value) -> Option<Prefix> {
+    let leading = messages
+        .as_array()?
+        .iter()
+        .take_while(|message| matches!(message["role"].as_str(), Some("system" | "developer")));
+    let (mut hasher, mut bytes) = (DefaultHasher::new(), 0);
+    for message in leading {
+        message["content"].to_string().hash(&mut hasher);
+        bytes += text_bytes(message);
+    }
+    // Only whole tokens are equal for sure.
+    let tokens = u32::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
+    (tokens > 0).then(|| Prefix { id: hasher.finish(), tokens })
+}
+
 /// Bytes of text in messages, content parts or prompts; a token id counts as one token's worth.
 fn text_bytes(value: &Value) -> u64 {
     match value {
@@ -189,7 +229,7 @@ mod tests {
     use super::*;
 
     fn chat(body: Value) -> Result<Ask, String> {
-        Ask::read(Endpoint::Chat, body.to_string().as_bytes())
+        Ask::read(Endpoint::Chat, body.to_string().as_bytes(), 32_768)
     }
 
     #[test]
@@ -197,8 +237,9 @@ mod tests {
         let ask = chat(json!({"messages": [{"role": "system", "content": "12345678"},
                                            {"role": "user", "content": [{"type": "text", "text": "1234"}]}]}));
         assert_eq!(ask.unwrap().prompt_tokens, 3);
-        let text =
-            |body: Value| Ask::read(Endpoint::Text, body.to_string().as_bytes()).unwrap().prompt_tokens;
+        let text = |body: Value| {
+            Ask::read(Endpoint::Text, body.to_string().as_bytes(), 32_768).unwrap().prompt_tokens
+        };
         assert_eq!(text(json!({"prompt": ["12345", "1234567"]})), 3);
         assert_eq!(text(json!({"prompt": [11, 12, 13]})), 3);
     }
@@ -215,7 +256,7 @@ mod tests {
             body["messages"] = json!([]);
             let ask = chat(body).unwrap();
             assert_eq!(ask.output_tokens, tokens);
-            let answer = ask.answer(1);
+            let answer = ask.answer(1, 0);
             let content = answer["choices"][0]["message"]["content"].as_str().unwrap();
             assert_eq!(content.split_whitespace().count(), tokens as usize);
             assert_eq!(answer["usage"]["completion_tokens"], tokens);
@@ -232,10 +273,29 @@ mod tests {
             r#"{"messages":[],"max_tokens":0}"#,
             r#"{"messages":[],"max_tokens":"9"}"#,
             r#"{"messages":[],"n":2}"#,
+            r#"{"messages":[],"priority":"high"}"#,
+            r#"{"messages":[],"priority":4294967296}"#,
             r#"{"messages":[],"max_tokens":32769}"#,
         ] {
-            assert!(Ask::read(Endpoint::Chat, body.as_bytes()).is_err(), "{body}");
+            assert!(Ask::read(Endpoint::Chat, body.as_bytes(), 32_768).is_err(), "{body}");
         }
+    }
+
+    #[test]
+    fn what_the_system_says_first_is_a_prefix_and_hits_are_told() {
+        let ask = |system: &str, user: &str| {
+            chat(
+                json!({"messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+                        "priority": -3}),
+            )
+            .unwrap()
+        };
+        let (one, other) = (ask("You are a lock keeper.", "Open!"), ask("You are a lock keeper.", "Close!"));
+        assert_eq!((one.prefix, one.prefix.unwrap().tokens, one.priority), (other.prefix, 5, -3));
+        assert_ne!(one.prefix, ask("You are a lock sleeper", "Open!").prefix);
+        assert_eq!(chat(json!({"messages": [{"role": "user", "content": "Open!"}]})).unwrap().prefix, None);
+        assert_eq!(one.answer(1, 4)["usage"]["prompt_tokens_details"]["cached_tokens"], 4);
+        assert_eq!(one.answer(1, 0)["usage"]["prompt_tokens_details"], Value::Null);
     }
 
     #[test]
@@ -244,7 +304,7 @@ mod tests {
         let chunks: Vec<Value> = (0..3).map(|index| ask.chunk(1, index, index == 2)).collect();
         let said: String =
             chunks.iter().map(|chunk| chunk["choices"][0]["delta"]["content"].as_str().unwrap()).collect();
-        assert_eq!(said, ask.answer(1)["choices"][0]["message"]["content"]);
+        assert_eq!(said, ask.answer(1, 0)["choices"][0]["message"]["content"]);
         assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
         assert_eq!(chunks[1]["choices"][0]["finish_reason"], Value::Null);
         assert_eq!(chunks[2]["choices"][0]["finish_reason"], "length");

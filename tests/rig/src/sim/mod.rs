@@ -4,7 +4,9 @@
 pub mod batch;
 pub mod blocks;
 pub mod cluster;
+pub mod dynamic;
 pub mod job;
+pub mod options;
 pub mod preset;
 pub mod replay;
 mod sequence;
