@@ -253,7 +253,7 @@ fn endpoints_that_would_never_be_met_are_refused() {
         (r#"[{"path":"/x"}]"#, "endpoints[0].dialect: is missing; it has no default"),
         (
             r#"[{"path":"/x","dialect":"triton"}]"#,
-            "endpoints[0].dialect: \"triton\" is unknown; allowed are chat, chat_batch, completions, invocations, llamacpp, llamacpp_chat, messages, ollama, pass, prompt, responses, sglang, tgi, tgi_stream, tgi_vertex, vllm",
+            "endpoints[0].dialect: \"triton\" is unknown; allowed are chat, chat_batch, completions, invocations, llamacpp, llamacpp_chat, messages, ollama, pass, prompt, responses, sglang, sglang_vertex, tgi, tgi_stream, tgi_vertex, vllm",
         ),
     ] {
         assert_eq!(lines(&format!(r#"{{"endpoints":{endpoints}}}"#)), [line]);
