@@ -36,15 +36,18 @@ pub struct Options {
     /// Which scenarios; all of them where none is named.
     #[arg(long, value_enum, value_delimiter = ',')]
     scenario: Vec<Which>,
-    /// Only these targets, by name; all that a scenario has where none is named.
-    #[arg(long, value_delimiter = ',')]
-    target: Vec<String>,
+    /// Only these targets, as far as a scenario has them; all where none is named.
+    #[arg(long, value_delimiter = ',', value_parser = Target::named)]
+    target: Vec<Target>,
     /// Before llama.cpp's server in place of the simulated one.
     #[arg(long)]
     real: bool,
     /// Slots of llama.cpp's server, one comparison for each.
     #[arg(long, value_delimiter = ',', default_values_t = [2, 4])]
     slots: Vec<usize>,
+    /// Threads of llama.cpp's server.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
     /// Decides every prompt, length and moment.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -150,7 +153,7 @@ async fn real(options: &Options) -> Result<Vec<Results>> {
         ensure!(slots >= 2, "of {slots} slots none can be kept for short requests: --slots takes 2 or more");
         let size =
             real::Size { seed: options.seed, rounds: options.rounds.unwrap_or(3), shorts: options.shorts };
-        let server = llama.start(slots).await?;
+        let server = llama.start(slots, options.threads).await?;
         let targets = with(
             vec![Target::Direct, Target::Envoy],
             available(&[Peer::Gateway]),

@@ -7,7 +7,7 @@ use super::stage::{Door, Setting};
 use super::target::Target;
 use crate::load::outcome::Outcome;
 use crate::report::validity::{lateness_warning, objections};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
@@ -60,15 +60,13 @@ impl Scenario {
         self.turn * u32::try_from(self.rounds * self.targets.len()).unwrap_or(u32::MAX)
     }
 
-    /// The same with only the targets of these names, or all where there are none. An error names the allowed ones.
-    pub fn only(mut self, names: &[String]) -> Result<Scenario> {
-        let all: Vec<&str> = self.targets.iter().map(|target| target.name()).collect();
-        if let Some(unknown) = names.iter().find(|name| !all.contains(&name.as_str())) {
-            bail!("{} has no target {unknown}; it has {}", self.name, all.join(", "));
+    /// The same with only these targets, or all where there are none. An error where it has none of them.
+    pub fn only(mut self, wanted: &[Target]) -> Result<Scenario> {
+        let all = self.targets.iter().map(|target| target.name()).collect::<Vec<_>>().join(", ");
+        if !wanted.is_empty() {
+            self.targets.retain(|target| wanted.contains(target));
         }
-        if !names.is_empty() {
-            self.targets.retain(|target| names.iter().any(|name| name == target.name()));
-        }
+        ensure!(!self.targets.is_empty(), "{} has none of the targets named; it has {all}", self.name);
         Ok(self)
     }
 

@@ -253,9 +253,9 @@ mod tests {
         let server = SocketAddr::from(([127, 0, 0, 1], 1));
         let scenario =
             || mixed(Preset::Gpu.spec(), SIZE, found, &[server], vec![Target::Envoy, Target::Bound]);
-        let only = |name: &str| scenario().only(&[name.to_owned()]);
-        assert_eq!(only("bound").unwrap().targets, [Target::Bound]);
-        let error = only("envoi").err().unwrap().to_string();
-        assert!(error.contains("envoi") && error.contains("envoy, bound"), "{error}");
+        assert_eq!(scenario().only(&[Target::Bound, Target::Alone]).unwrap().targets, [Target::Bound]);
+        let error = scenario().only(&[Target::Alone]).err().unwrap().to_string();
+        assert!(error.contains("envoy, bound"), "{error}");
+        assert!(Target::named("envoi").unwrap_err().contains("envoy, breakers"));
     }
 }

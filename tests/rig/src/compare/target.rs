@@ -25,6 +25,27 @@ pub enum Target {
 }
 
 impl Target {
+    /// All of them.
+    pub const ALL: [Target; 11] = [
+        Target::Direct,
+        Target::Envoy,
+        Target::Breakers,
+        Target::Sluice,
+        Target::SluiceTwo,
+        Target::Peer(Peer::Gateway),
+        Target::Peer(Peer::Litellm),
+        Target::Peer(Peer::SglangRouter),
+        Target::Peer(Peer::VllmRouter),
+        Target::Bound,
+        Target::Alone,
+    ];
+
+    /// The target of this name. The error names all there are.
+    pub fn named(name: &str) -> Result<Target, String> {
+        let found = Target::ALL.into_iter().find(|target| target.name() == name);
+        found.ok_or_else(|| format!("the targets are {}", Target::ALL.map(Target::name).join(", ")))
+    }
+
     /// Its name in tables and pictures.
     pub fn name(self) -> &'static str {
         match self {

@@ -54,9 +54,9 @@ impl Llama {
     }
 
     /// The arguments of [`Llama::start`] after the program, the port left out.
-    pub fn arguments(&self, slots: usize) -> Vec<String> {
+    pub fn arguments(&self, slots: usize, threads: usize) -> Vec<String> {
         let context = (SLOT_CONTEXT * slots).to_string();
-        let slots = slots.to_string();
+        let (slots, threads) = (slots.to_string(), threads.to_string());
         let model = self.model.to_string_lossy().into_owned();
         [
             "-m",
@@ -76,11 +76,12 @@ impl Llama {
         .into()
     }
 
-    /// Starts it with so many slots and returns once it serves.
-    pub async fn start(&self, slots: usize) -> Result<ServerProcess> {
+    /// Starts it with so many slots and threads and returns once it serves. Its threads wait for each other at every
+    /// layer of the model, so where something else works on their cores it does not slow down but all but stands still.
+    pub async fn start(&self, slots: usize, threads: usize) -> Result<ServerProcess> {
         ServerProcess::start("llama-server", "/health", START, |address, _| {
             let mut command = Command::new(&self.program);
-            command.args(self.arguments(slots)).args(["--port", &address.port().to_string()]);
+            command.args(self.arguments(slots, threads)).args(["--port", &address.port().to_string()]);
             Ok(command)
         })
         .await
