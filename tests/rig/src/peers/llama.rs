@@ -68,7 +68,7 @@ impl Llama {
             "-c",
             &context,
             "-t",
-            "2",
+            &threads,
             "--metrics",
             "--no-webui",
         ]
