@@ -130,10 +130,12 @@ fn outcome(ask: &Ask, first: Option<Duration>, last: Option<Duration>, hop: Dura
         class: ask.class,
         at: ask.at,
         late: Duration::ZERO,
+        attempts: 1,
         took: since_sent(last),
         result: Ok(Served {
             first_token: since_sent(first),
             tokens: ask.output_tokens,
+            gaps: Vec::new(),
             tagged: None,
             limit_action: None,
         }),
@@ -204,7 +206,7 @@ impl Bound {
 fn labelled(ask: &Ask) -> Ask {
     let prompt_chars = match ask.class {
         Class::Short => 1,
-        Class::Long => 2,
+        Class::Long | Class::Named(_) => 2,
     };
     Ask { prompt_chars, max_tokens: Some(ask.output_tokens), ..ask.clone() }
 }

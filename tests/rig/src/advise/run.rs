@@ -262,10 +262,18 @@ fn outcome(ask: &Ask, fate: Fate) -> Outcome {
     let result = how.map(|()| Served {
         first_token: fate.first.unwrap_or(end).saturating_sub(ask.at),
         tokens: fate.output,
+        gaps: Vec::new(),
         tagged: None,
         limit_action: None,
     });
-    Outcome { class: ask.class, at: ask.at, late: Duration::ZERO, took: end.saturating_sub(ask.at), result }
+    Outcome {
+        class: ask.class,
+        at: ask.at,
+        late: Duration::ZERO,
+        attempts: 1,
+        took: end.saturating_sub(ask.at),
+        result,
+    }
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Figures {
     pub fn class(&self, class: Class) -> &ClassFigures {
         match class {
             Class::Short => &self.short,
-            Class::Long => &self.long,
+            Class::Long | Class::Named(_) => &self.long,
         }
     }
 }

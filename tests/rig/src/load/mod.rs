@@ -4,6 +4,8 @@ pub mod client;
 pub mod drive;
 pub mod outcome;
 pub mod published;
+pub mod request;
+pub mod retry;
 pub mod sse;
 pub mod trace;
 pub mod traffic;

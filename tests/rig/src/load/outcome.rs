@@ -14,6 +14,8 @@ pub struct Outcome {
     pub at: Duration,
     /// How much later than planned it was sent.
     pub late: Duration,
+    /// How often it was sent; more than once where the client tried again.
+    pub attempts: u32,
     /// When it was over, successful or not.
     pub took: Duration,
     /// The answer, or what came instead.
@@ -27,6 +29,8 @@ pub struct Served {
     pub first_token: Duration,
     /// How many tokens it had.
     pub tokens: u32,
+    /// The time from each token's event to the next one's; empty where the answer came in one piece.
+    pub gaps: Vec<Duration>,
     /// The class that the filter gave it (`x-sluice-class`); none without the filter.
     pub tagged: Option<String>,
     /// What the filter did to its output limit (`x-sluice-max-tokens-action`); none without the filter.
@@ -38,9 +42,11 @@ pub struct Served {
 pub enum Failure {
     /// A status other than 200, with the filter's reason where it gave one.
     Status(u16, String),
-    /// An answer of fewer tokens than asked for, or more.
+    /// An answer that ended too early or with an error, or of another length than asked for where that matters.
     Incomplete,
-    /// Neither: the connection failed or broke.
+    /// No connection came about.
+    Unreachable,
+    /// The connection broke.
     Broken,
     /// Not over within the client's patience.
     TimedOut,
@@ -52,6 +58,7 @@ impl fmt::Display for Failure {
             Failure::Status(status, reason) if reason.is_empty() => write!(out, "{status}"),
             Failure::Status(status, reason) => write!(out, "{status} {reason}"),
             Failure::Incomplete => write!(out, "incomplete"),
+            Failure::Unreachable => write!(out, "unreachable"),
             Failure::Broken => write!(out, "broken"),
             Failure::TimedOut => write!(out, "timed out"),
         }

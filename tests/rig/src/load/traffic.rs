@@ -1,49 +1,55 @@
 //! The traffic of the demo: what is asked and when, all of it fixed by one seed.
 
-use rand::seq::IndexedRandom;
+use super::request::Style;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::json;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The two kinds of requests, named as the classes of the demo's policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A kind of requests, named as the policy's class for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// A short chat turn.
     Short,
     /// A long document with a long answer.
     Long,
+    /// Another one, of a workload.
+    Named(&'static str),
 }
 
 impl Class {
-    /// Both, in the order of reports.
+    /// Those of the demo, in the order of reports.
     pub const ALL: [Class; 2] = [Class::Short, Class::Long];
+
+    /// The class of this name. A new name is kept for the life of the program; there are a few in a workload.
+    pub fn of(name: &str) -> Class {
+        match Class::ALL.into_iter().find(|class| class.name() == name) {
+            Some(class) => class,
+            None => Class::Named(name.to_owned().leak()),
+        }
+    }
 
     /// The name, as in `x-sluice-class`.
     pub fn name(self) -> &'static str {
         match self {
             Class::Short => "short",
             Class::Long => "long",
-        }
-    }
-
-    /// Length of a prompt in characters; all of them are ASCII, four to a token.
-    fn prompt_chars(self) -> RangeInclusive<usize> {
-        match self {
-            Class::Short => 100..=1_200,
-            Class::Long => 10_000..=20_000,
-        }
-    }
-
-    /// Length of an answer in tokens.
-    fn output_tokens(self) -> RangeInclusive<u32> {
-        match self {
-            Class::Short => 16..=64,
-            Class::Long => 350..=550,
+            Class::Named(name) => name,
         }
     }
 }
+
+/// How long requests of a class are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Of a prompt, in characters.
+    pub prompt_chars: RangeInclusive<usize>,
+    /// Of an answer, in tokens.
+    pub output_tokens: RangeInclusive<u32>,
+}
+
+const SHORT: Lengths = Lengths { prompt_chars: 100..=1_200, output_tokens: 16..=64 };
+const LONG: Lengths = Lengths { prompt_chars: 10_000..=20_000, output_tokens: 350..=550 };
 
 /// How much of what arrives when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,17 +92,19 @@ impl Mix {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         let span = self.span.as_secs_f64();
         let mut planned = Vec::new();
-        for (class, count) in [(Class::Short, self.shorts), (Class::Long, self.single_longs)] {
+        for (class, lengths, count) in
+            [(Class::Short, &SHORT, self.shorts), (Class::Long, &LONG, self.single_longs)]
+        {
             for _ in 0..count {
                 let at = random.random_range(0.0..span);
-                planned.push(request(&mut random, class, at));
+                planned.push(request(&mut random, class, lengths, at));
             }
         }
         let every = span / self.bursts.max(1) as f64;
         for burst in 0..self.bursts {
             for _ in 0..self.burst_longs {
                 let at = every * (burst as f64 + FIRST_BURST) + random.random_range(0.0..BURST_LASTS);
-                planned.push(request(&mut random, Class::Long, at));
+                planned.push(request(&mut random, Class::Long, &LONG, at));
             }
         }
         planned.sort_by_key(|request| request.at);
@@ -104,9 +112,9 @@ impl Mix {
     }
 }
 
-fn request(random: &mut ChaCha8Rng, class: Class, at: f64) -> Planned {
-    let chars = random.random_range(class.prompt_chars());
-    let output_tokens = random.random_range(class.output_tokens());
+fn request(random: &mut ChaCha8Rng, class: Class, lengths: &Lengths, at: f64) -> Planned {
+    let chars = random.random_range(lengths.prompt_chars.clone());
+    let output_tokens = random.random_range(lengths.output_tokens.clone());
     chat(random, class, Duration::from_secs_f64(at), chars, output_tokens)
 }
 
@@ -118,25 +126,8 @@ pub fn chat(
     chars: usize,
     output_tokens: u32,
 ) -> Planned {
-    let body = json!({
-        "model": "simulated",
-        "messages": [{"role": "user", "content": text(random, chars)}],
-        "max_tokens": output_tokens,
-        "stream": true,
-    });
-    Planned { at, class, output_tokens, body: body.to_string() }
-}
-
-/// Words without sense, exactly `chars` ASCII characters of them.
-fn text(random: &mut ChaCha8Rng, chars: usize) -> String {
-    const WORDS: [&str; 8] = ["river", "lock", "barge", "gate", "water", "keeper", "upstream", "tide"];
-    let mut text = String::with_capacity(chars + 16);
-    while text.len() < chars {
-        text.push_str(WORDS.choose(random).copied().unwrap_or_default());
-        text.push(' ');
-    }
-    text.truncate(chars);
-    text
+    let body = Style::default().body(random, chars, output_tokens);
+    Planned { at, class, output_tokens, body }
 }
 
 #[cfg(test)]
@@ -173,7 +164,9 @@ mod tests {
         for request in MIX.plan() {
             let body: Value = serde_json::from_str(&request.body).unwrap();
             let content = body["messages"][0]["content"].as_str().unwrap();
-            assert!(request.class.prompt_chars().contains(&content.len()));
+            let lengths = if request.class == Class::Short { SHORT } else { LONG };
+            assert!(lengths.prompt_chars.contains(&content.len()));
+            assert!(lengths.output_tokens.contains(&request.output_tokens));
             assert_eq!(body["max_tokens"], request.output_tokens);
         }
     }

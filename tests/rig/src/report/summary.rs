@@ -7,6 +7,8 @@ use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+const LONGEST: Duration = Duration::from_secs(3_600);
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -27,15 +29,21 @@ pub struct Summary {
 pub struct ClassSummary {
     /// Requests sent.
     pub sent: usize,
+    /// How often they were sent, the attempts after failed ones counted.
+    pub attempts: u64,
+    /// Output tokens of complete answers.
+    pub tokens: u64,
     /// Time to the first token, over all requests sent: a failure counts as the client's whole patience.
     pub first_token: Latency,
     /// Time to the end of the answer, in the same way.
     pub whole: Latency,
+    /// Time from one token of a complete answer to the next, over all of them; nothing where answers are not streamed.
+    pub inter_token: Latency,
     /// How often each failure was met.
     pub failures: BTreeMap<Failure, usize>,
 }
 
-/// A distribution of times.
+/// A distribution of times, good to three digits; an hour or more counts as an hour.
 #[derive(Clone, Debug)]
 pub struct Latency(Histogram<u64>);
 
@@ -48,41 +56,40 @@ impl Summary {
             outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok()).map(|s| s.tokens).sum();
         let span = last.saturating_sub(first);
         Summary {
-            short: ClassSummary::of(outcomes, Class::Short),
-            long: ClassSummary::of(outcomes, Class::Long),
+            short: ClassSummary::of(outcomes, Class::Short, PATIENCE),
+            long: ClassSummary::of(outcomes, Class::Long, PATIENCE),
             tokens_per_second: f64::from(tokens) / span.as_secs_f64().max(f64::MIN_POSITIVE),
             span,
             server_line_peak,
         }
     }
-
-    /// The figures of one class.
-    pub fn class(&self, class: Class) -> &ClassSummary {
-        match class {
-            Class::Short => &self.short,
-            Class::Long => &self.long,
-        }
-    }
 }
 
 impl ClassSummary {
-    fn of(outcomes: &[Outcome], class: Class) -> ClassSummary {
+    /// Sums up the requests of `class`, whose clients waited for `patience` at most.
+    pub fn of(outcomes: &[Outcome], class: Class, patience: Duration) -> ClassSummary {
         let mut summary = ClassSummary {
             sent: 0,
+            attempts: 0,
+            tokens: 0,
             first_token: Latency::new(),
             whole: Latency::new(),
+            inter_token: Latency::new(),
             failures: BTreeMap::new(),
         };
         for outcome in outcomes.iter().filter(|outcome| outcome.class == class) {
             summary.sent += 1;
+            summary.attempts += u64::from(outcome.attempts);
             match &outcome.result {
                 Ok(served) => {
                     summary.first_token.record(served.first_token);
                     summary.whole.record(outcome.took);
+                    summary.tokens += u64::from(served.tokens);
+                    served.gaps.iter().for_each(|&gap| summary.inter_token.record(gap));
                 }
                 Err(failure) => {
-                    summary.first_token.record(PATIENCE);
-                    summary.whole.record(PATIENCE);
+                    summary.first_token.record(patience);
+                    summary.whole.record(patience);
                     *summary.failures.entry(failure.clone()).or_default() += 1;
                 }
             }
@@ -110,13 +117,35 @@ impl ClassSummary {
 
 impl Latency {
     fn new() -> Latency {
-        let most = u64::try_from(PATIENCE.as_micros()).unwrap_or(u64::MAX);
-        // Fails only for bounds or digits that make no sense; these are constants.
-        Latency(Histogram::new_with_bounds(1, most, 3).expect("constant bounds"))
+        // Fails only for a number of digits that makes no sense; this one is a constant.
+        let mut histogram = Histogram::new(3).expect("three digits");
+        histogram.auto(true);
+        Latency(histogram)
     }
 
     fn record(&mut self, time: Duration) {
-        self.0.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        // Fails only for a histogram that may not grow; the bound is one of memory.
+        let _ = self.0.record(time.min(LONGEST).as_micros() as u64);
+    }
+
+    /// How many times it is made of.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The longest; 0 when there was none.
+    pub fn max(&self) -> Duration {
+        Duration::from_micros(self.0.max())
+    }
+
+    /// The distribution as a step line: seconds, and the part of all that took no longer.
+    pub fn cumulated(&self) -> impl Iterator<Item = (f64, f64)> {
+        let all = self.0.len().max(1) as f64;
+        let mut so_far = 0;
+        self.0.iter_recorded().map(move |step| {
+            so_far += step.count_since_last_iteration();
+            (step.value_iterated_to() as f64 / 1e6, so_far as f64 / all)
+        })
     }
 
     /// The time within which this part of the requests was served, e.g. 0.99; 0 when there was none.
@@ -134,6 +163,7 @@ mod tests {
         let served = Served {
             first_token: Duration::from_millis(took / 2),
             tokens: 10,
+            gaps: Vec::new(),
             tagged: None,
             limit_action: None,
         };
@@ -141,6 +171,7 @@ mod tests {
             class,
             at: Duration::from_millis(at),
             late: Duration::ZERO,
+            attempts: 1,
             took: Duration::from_millis(took),
             result: failure.map_or(Ok(served), Err),
         }
@@ -159,11 +190,21 @@ mod tests {
     }
 
     #[test]
+    fn a_distribution_goes_up_to_all() {
+        let outcomes: Vec<_> =
+            [1_000, 1_000, 2_000, 9_000].map(|took| outcome(Class::Short, 0, took, None)).into();
+        let whole = Summary::of(&outcomes, 0).short.whole;
+        let steps: Vec<_> = whole.cumulated().map(|(seconds, part)| (seconds.round(), part)).collect();
+        assert_eq!(steps, [(1.0, 0.5), (2.0, 0.75), (9.0, 1.0)]);
+        assert_eq!((whole.count(), whole.max().as_secs_f64().round()), (4, 9.0));
+    }
+
+    #[test]
     fn throughput_spans_from_the_first_arrival_to_the_last_end() {
         let outcomes = [outcome(Class::Short, 1_000, 500, None), outcome(Class::Long, 2_000, 3_000, None)];
         let summary = Summary::of(&outcomes, 3);
         assert_eq!(summary.span, Duration::from_secs(4));
         assert_eq!(summary.tokens_per_second, 5.0);
-        assert_eq!(summary.long.sent, 1);
+        assert_eq!((summary.long.sent, summary.long.attempts, summary.long.tokens), (1, 1, 10));
     }
 }

@@ -54,6 +54,7 @@ mod tests {
             class: Class::Short,
             at: Duration::ZERO,
             late: Duration::ZERO,
+            attempts: 1,
             took: Duration::ZERO,
             result,
         }
@@ -63,6 +64,7 @@ mod tests {
         outcome(Ok(Served {
             first_token: Duration::ZERO,
             tokens: 1,
+            gaps: Vec::new(),
             tagged: tagged.map(str::to_owned),
             limit_action: limit_action.map(str::to_owned),
         }))
