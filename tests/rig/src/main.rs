@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
 use rig::model::http::ModelServer;
 use rig::sim::options::Options;
-use rig::{advise, bench, compare, demo, front, run, sweep};
+use rig::{advise, bench, compare, demo, front, load, run, sweep};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Test ground of Sluice: a simulated model server, Envoy before it, and load.
@@ -47,6 +47,8 @@ enum Command {
     Front(front::Options),
     /// Show, in virtual time, what batch size does to throughput and P99, and where the knee is.
     Batch(Box<sweep::Options>),
+    /// Send a workload to any server of OpenAI's chat, and say how it fared.
+    Load(Box<load::command::Arguments>),
     /// Measure what admission over all workers costs, beside another module, and how well it uses its slots.
     BenchAdmission(bench::Options),
 }
@@ -82,6 +84,7 @@ async fn execute(command: Command) -> Result<()> {
         Command::Advise(options) => advise::advise(&options),
         Command::Front(options) => front::front(options).await,
         Command::Batch(options) => sweep::batch(&options),
+        Command::Load(arguments) => load::command::load(*arguments).await,
         Command::BenchAdmission(options) => bench::admission(options).await,
     }
 }

@@ -239,10 +239,11 @@ mod tests {
         Planned { at: Duration::ZERO, class: Class::Short, output_tokens, body: body.to_owned() }
     }
 
+    /// Status, headers, body.
+    type Reply = (u16, Vec<(&'static str, &'static str)>, &'static str);
+
     /// A server that gives these answers in turn, the last of them for ever. It ends with the test.
-    async fn server(
-        answers: Vec<(u16, Vec<(&'static str, &'static str)>, &'static str)>,
-    ) -> (String, Arc<AtomicUsize>) {
+    async fn server(answers: Vec<Reply>) -> (String, Arc<AtomicUsize>) {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let answer = move || {

@@ -3,7 +3,11 @@
 use crate::load::client::PATIENCE;
 use crate::load::outcome::{Failure, Outcome};
 use crate::load::traffic::Class;
+use anyhow::{Result, anyhow};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -55,9 +59,11 @@ impl Summary {
         let tokens: u32 =
             outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok()).map(|s| s.tokens).sum();
         let span = last.saturating_sub(first);
+        let of =
+            |class| ClassSummary::of(outcomes.iter().filter(move |outcome| outcome.class == class), PATIENCE);
         Summary {
-            short: ClassSummary::of(outcomes, Class::Short, PATIENCE),
-            long: ClassSummary::of(outcomes, Class::Long, PATIENCE),
+            short: of(Class::Short),
+            long: of(Class::Long),
             tokens_per_second: f64::from(tokens) / span.as_secs_f64().max(f64::MIN_POSITIVE),
             span,
             server_line_peak,
@@ -66,8 +72,8 @@ impl Summary {
 }
 
 impl ClassSummary {
-    /// Sums up the requests of `class`, whose clients waited for `patience` at most.
-    pub fn of(outcomes: &[Outcome], class: Class, patience: Duration) -> ClassSummary {
+    /// Sums up requests whose clients waited for `patience` at most.
+    pub fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>, patience: Duration) -> ClassSummary {
         let mut summary = ClassSummary {
             sent: 0,
             attempts: 0,
@@ -77,7 +83,7 @@ impl ClassSummary {
             inter_token: Latency::new(),
             failures: BTreeMap::new(),
         };
-        for outcome in outcomes.iter().filter(|outcome| outcome.class == class) {
+        for outcome in outcomes {
             summary.sent += 1;
             summary.attempts += u64::from(outcome.attempts);
             match &outcome.result {
@@ -146,6 +152,18 @@ impl Latency {
             so_far += step.count_since_last_iteration();
             (step.value_iterated_to() as f64 / 1e6, so_far as f64 / all)
         })
+    }
+
+    /// The whole histogram, in microseconds, as HdrHistogram's tools read it: V2, deflated, base64.
+    ///
+    /// # Errors
+    ///
+    /// When the library that writes it fails.
+    pub fn encoded(&self) -> Result<String> {
+        let mut bytes = Vec::new();
+        let written = V2DeflateSerializer::new().serialize(&self.0, &mut bytes);
+        written.map_err(|error| anyhow!("cannot serialize a histogram: {error:?}"))?;
+        Ok(STANDARD.encode(bytes))
     }
 
     /// The time within which this part of the requests was served, e.g. 0.99; 0 when there was none.
