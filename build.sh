@@ -54,6 +54,11 @@ cmd_run() {
   rig run "$@"
 }
 
+#: load: send a workload to a server of OpenAI's chat and say how it fared (--url, --rate, --clients, --trace; --help lists all)
+cmd_load() {
+  rig load "$@"
+}
+
 #: demo: the same mixed traffic without the filter, with it and beside the bound, in two minutes (--seed)
 cmd_demo() {
   cmd_wasm

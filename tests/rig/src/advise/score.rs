@@ -92,6 +92,6 @@ impl Quantiles {
 fn is_good(outcome: &Outcome, slo: Slo) -> bool {
     outcome.result.as_ref().is_ok_and(|served| match outcome.class {
         Class::Short => served.first_token <= slo.short_first_token,
-        Class::Long => outcome.took <= slo.long_whole,
+        Class::Long | Class::Named(_) => outcome.took <= slo.long_whole,
     })
 }

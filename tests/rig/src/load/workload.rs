@@ -270,6 +270,15 @@ mod tests {
     }
 
     #[test]
+    fn the_file_in_the_docs_is_what_is_sent_without_one() {
+        let docs = fs::read_to_string(crate::envoy::root().join("docs/rig.md")).unwrap();
+        let yaml = docs.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+        let path = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&path, yaml).unwrap();
+        assert_eq!(Workload::read(path.path()).unwrap(), Workload::mixed());
+    }
+
+    #[test]
     fn all_mistakes_are_named() {
         for (flags, parts) in [
             (&[][..], &["at least one"][..]),
