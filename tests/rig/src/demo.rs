@@ -43,6 +43,7 @@ pub async fn demo(seed: u64) -> Result<()> {
             policy,
             short: SHORT,
             queue: 64,
+            keep_alive: true,
         },
         targets: vec![Target::Envoy, Target::Sluice],
         rounds: 1,

@@ -41,6 +41,9 @@ pub struct Config {
     pub clusters: Vec<(String, SocketAddr)>,
     /// Circuit breakers for every cluster in place of Envoy's default ones.
     pub breakers: Option<Breakers>,
+    /// Whether connections to model servers are kept for later requests; not so before a server that closes them after
+    /// its answers, as llama.cpp's does: a request that meets the close would be lost.
+    pub upstream_keep_alive: bool,
     /// Idle timeouts in place of the shipped ones, by route.
     pub idle_timeouts: Vec<(String, Duration)>,
     /// How long requests under a replaced policy may go on.
@@ -63,6 +66,7 @@ impl Config {
             concurrency: 1,
             clusters: Vec::new(),
             breakers: None,
+            upstream_keep_alive: true,
             idle_timeouts: Vec::new(),
             drain: Duration::from_secs(60),
             header_hold: true,

@@ -69,6 +69,7 @@ pub fn scenario(
         policy: policy::shared("llamacpp", slots, longs, SHORT_CLASS),
         short: SHORT_CLASS,
         queue: 64,
+        keep_alive: false,
     };
     let segment = move |target, round| {
         let clients = match target {

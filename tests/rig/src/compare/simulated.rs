@@ -163,6 +163,7 @@ pub fn two(spec: Spec, size: Size, servers: &[SocketAddr], targets: Vec<Target>)
         policy: policy::apart(spec.max_num_seqs, SHORT),
         short: SHORT,
         queue: QUEUE,
+        keep_alive: true,
     };
     Ok(Scenario {
         name: "two",
@@ -197,6 +198,7 @@ fn scenario(
         policy: policy::shared("vllm", spec.max_num_seqs, found.longs, SHORT),
         short: SHORT,
         queue: QUEUE,
+        keep_alive: true,
     };
     Scenario {
         name,

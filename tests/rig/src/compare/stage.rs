@@ -22,6 +22,8 @@ pub struct Setting {
     pub short: Short,
     /// Requests that may wait before a gateway other than the filter, which has this in its policy.
     pub queue: usize,
+    /// Whether the servers keep connections after their answers.
+    pub keep_alive: bool,
 }
 
 /// A target that takes requests.
@@ -96,6 +98,7 @@ fn envoy(
 ) -> Result<(SocketAddr, Option<SocketAddr>, Held)> {
     let mut config = Config::shipped(yaml)?;
     config.clusters = ["llm_short", "llm_long"].map(|name| (name.to_owned(), setting.servers[0])).into();
+    config.upstream_keep_alive = setting.keep_alive;
     change(&mut config);
     let envoy = block_in_place(|| Envoy::start(&config))?;
     Ok((envoy.addr(), Some(envoy.admin()), Held::Envoy(envoy)))

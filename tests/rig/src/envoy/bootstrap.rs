@@ -44,6 +44,9 @@ impl Bootstrap {
         if let Some(breakers) = &config.breakers {
             set_breakers(&mut rest, breakers)?;
         }
+        if !config.upstream_keep_alive {
+            set_one_request_a_connection(&mut rest)?;
+        }
         let listeners = at(&mut rest, "/static_resources/listeners")?.as_array_mut().context("listeners")?;
         let mut listener = listeners.pop().context("no listener")?;
         *at(&mut listener, "/address/socket_address/port_value")? = json!(0);
@@ -133,6 +136,15 @@ fn set_breakers(rest: &mut Value, breakers: &Breakers) -> Result<()> {
             "max_requests": breakers.max_requests,
             "max_pending_requests": breakers.max_pending_requests,
         }]});
+    }
+    Ok(())
+}
+
+fn set_one_request_a_connection(rest: &mut Value) -> Result<()> {
+    const HTTP: &str =
+        "/typed_extension_protocol_options/envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+    for cluster in at(rest, "/static_resources/clusters")?.as_array_mut().context("clusters")? {
+        at(cluster, HTTP)?["common_http_protocol_options"]["max_requests_per_connection"] = json!(1);
     }
     Ok(())
 }
