@@ -71,7 +71,7 @@ cmd_advise() {
   rig advise "$@"
 }
 
-#: bench: measure: compare (taken where none is named; --peers), real (also --real), admission, body (reading them, in V8), memory; most take --help
+#: bench: measure: compare (taken where none is named; --peers), real (also --real), admission, overhead, body (reading them, in V8), memory; most take --help
 cmd_bench() {
   local what=compare
   case ${1:-} in
@@ -83,8 +83,8 @@ cmd_bench() {
       bench_body "$@"
       return
       ;;
-    compare | real | admission | memory) ;;
-    *) die "nothing to measure is called $what; there are compare, real, admission, body and memory" ;;
+    compare | real | admission | overhead | memory) ;;
+    *) die "nothing to measure is called $what; there are compare, real, admission, overhead, body and memory" ;;
   esac
   cmd_wasm
   cmd_envoy
@@ -100,6 +100,7 @@ cmd_bench() {
       rig compare --real "$@"
       ;;
     admission) rig bench-admission "$@" ;;
+    overhead) rig overhead "$@" ;;
     memory) cargo test --locked --package sluice --test envoy -- --ignored --nocapture e2e::memory ;;
   esac
 }

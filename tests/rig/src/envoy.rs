@@ -50,6 +50,10 @@ pub struct Config {
     pub drain: Duration,
     /// `allow_on_headers_stop_iteration`; false only to see what the filter says then.
     pub header_hold: bool,
+    /// HTTP filters to put before all others.
+    pub filters: Vec<Value>,
+    /// Fields to add to the access log: their names and formats.
+    pub log_fields: Vec<(&'static str, &'static str)>,
 }
 
 impl Config {
@@ -70,6 +74,8 @@ impl Config {
             idle_timeouts: Vec::new(),
             drain: Duration::from_secs(60),
             header_hold: true,
+            filters: Vec::new(),
+            log_fields: Vec::new(),
         })
     }
 

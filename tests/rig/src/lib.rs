@@ -8,6 +8,7 @@ pub mod envoy;
 pub mod front;
 pub mod load;
 pub mod model;
+pub mod overhead;
 pub mod peers;
 pub mod process;
 pub mod report;

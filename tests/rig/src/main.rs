@@ -4,7 +4,8 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
 use rig::model::http::ModelServer;
 use rig::sim::options::Options;
-use rig::{advise, bench, compare, demo, front, load, run, sweep};
+use rig::{advise, bench, compare, demo, front, load, overhead, run, sweep};
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Test ground of Sluice: a simulated model server, Envoy before it, and load.
@@ -51,13 +52,26 @@ enum Command {
     Load(Box<load::command::Arguments>),
     /// Measure what admission over all workers costs, beside another module, and how well it uses its slots.
     BenchAdmission(bench::Options),
+    /// Measure what the filter costs, beside an Envoy without it and one with only the buffer filter.
+    Overhead(overhead::Options),
+    /// The upstream of `overhead`.
+    #[command(name = overhead::upstream::COMMAND, hide = true)]
+    OverheadUpstream,
 }
 
-#[tokio::main]
-async fn main() -> Result<()> {
+fn main() -> Result<()> {
     let command = Arguments::parse().command;
-    let endless = matches!(command, Command::Serve { .. } | Command::Run { .. } | Command::Front(_));
-    if matches!(command, Command::Advise(_) | Command::Batch(_)) {
+    let mut runtime = match command {
+        Command::Overhead(_) | Command::OverheadUpstream => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    runtime.enable_all().build()?.block_on(run_to_end(command))
+}
+
+async fn run_to_end(command: Command) -> Result<()> {
+    use Command::{Advise, Batch, Front, OverheadUpstream, Run, Serve};
+    let endless = matches!(command, Serve { .. } | Run { .. } | Front(_) | OverheadUpstream);
+    if matches!(command, Advise(_) | Batch(_)) {
         // They only compute and have nothing to clean up: a signal may end them as it ends any program.
         return execute(command).await;
     }
@@ -86,6 +100,8 @@ async fn execute(command: Command) -> Result<()> {
         Command::Batch(options) => sweep::batch(&options),
         Command::Load(arguments) => load::command::load(*arguments).await,
         Command::BenchAdmission(options) => bench::admission(options).await,
+        Command::Overhead(options) => overhead::overhead(&options).await,
+        Command::OverheadUpstream => overhead::upstream::serve().await,
     }
 }
 

@@ -1,9 +1,11 @@
 //! A burst of clients in a known order: how many run at once, how much of the slots' time is lost, who overtakes whom.
 
 use super::client::{exchange, request};
-use super::server::{Server, Stay};
+use super::log;
+use super::server::Server;
+use super::stay::Stay;
+use crate::envoy::Envoy;
 use anyhow::{Result, ensure};
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::{JoinSet, block_in_place};
@@ -24,9 +26,17 @@ pub struct Burst {
     pub shift: usize,
 }
 
+/// A burst as the model server sees it, and as Envoy does by its own clock.
+pub struct Views {
+    pub server: Burst,
+    pub envoy: Burst,
+}
+
 /// Sends `count` requests one shortly after the other and waits for all answers.
-pub async fn send(address: SocketAddr, server: &Server, count: usize, slots: usize) -> Result<Burst> {
+pub async fn send(envoy: &Envoy, server: &Server, count: usize, slots: usize) -> Result<Views> {
+    let address = envoy.addr();
     server.take_stays();
+    let logged = block_in_place(|| envoy.access_log())?.len();
     let mut streams = Vec::new();
     for _ in 0..count {
         let stream = TcpStream::connect(address).await?;
@@ -50,16 +60,19 @@ pub async fn send(address: SocketAddr, server: &Server, count: usize, slots: usi
     }
     let stays = server.take_stays();
     ensure!(stays.len() == count, "{} of {count} got to the model server", stays.len());
-    Ok(judge(&stays, slots))
+    let server = judge(&stays, slots);
+    let seen = block_in_place(|| log::stays(envoy, logged, count))?;
+    Ok(Views { server, envoy: judge(&seen, slots) })
 }
 
 /// As many clients as there are slots send so many requests together, each the next one after the answer to the one
 /// before: nobody waits, and what is idle is idle for the way from the server to its client and back.
-pub async fn closed_loop(address: SocketAddr, server: &Server, count: usize, slots: usize) -> Result<Burst> {
+pub async fn closed_loop(envoy: &Envoy, server: &Server, count: usize, slots: usize) -> Result<Views> {
     server.take_stays();
+    let logged = block_in_place(|| envoy.access_log())?.len();
     let mut clients = JoinSet::new();
     for client in 0..slots {
-        let mut stream = TcpStream::connect(address).await?;
+        let mut stream = TcpStream::connect(envoy.addr()).await?;
         stream.set_nodelay(true)?;
         clients.spawn(async move {
             for round in 0..count / slots {
@@ -71,12 +84,14 @@ pub async fn closed_loop(address: SocketAddr, server: &Server, count: usize, slo
     while let Some(client) = clients.join_next().await {
         client??;
     }
-    Ok(judge(&server.take_stays(), slots))
+    let server = judge(&server.take_stays(), slots);
+    let seen = block_in_place(|| log::stays(envoy, logged, count))?;
+    Ok(Views { server, envoy: judge(&seen, slots) })
 }
 
 /// `stays` in the order in which they began; there must be more of them than slots.
 fn judge(stays: &[Stay], slots: usize) -> Burst {
-    let mut changes: Vec<(Instant, bool)> =
+    let mut changes: Vec<(Duration, bool)> =
         stays.iter().flat_map(|stay| [(stay.from, true), (stay.to, false)]).collect();
     // At the same moment one ends before the other begins.
     changes.sort();
@@ -91,7 +106,7 @@ fn judge(stays: &[Stay], slots: usize) -> Burst {
         peak = peak.max(open);
     }
     let all = (last - filled).as_secs_f64() * f64::from(u32::try_from(slots).unwrap_or(u32::MAX));
-    let shift = stays.iter().enumerate().map(|(place, stay)| place.abs_diff(stay.number)).max();
+    let shift = stays.iter().enumerate().map(|(place, stay)| place.abs_diff(stay.turn)).max();
     Burst { peak, filled: filled - stays[0].from, idle: lost.as_secs_f64() / all, shift: shift.unwrap_or(0) }
 }
 
@@ -101,9 +116,8 @@ mod tests {
 
     #[test]
     fn a_burst_is_judged_by_its_stays() {
-        let start = Instant::now();
-        let at = |millis| start + Duration::from_millis(millis);
-        let stay = |number, from, to| Stay { number, from: at(from), to: at(to) };
+        let at = Duration::from_millis;
+        let stay = |turn, from, to| Stay { turn, from: at(from), to: at(to) };
         // Two slots: the second is taken 1 ms after the first, one is idle from 10 to 13.
         let stays = [stay(0, 0, 10), stay(2, 1, 11), stay(1, 11, 21), stay(3, 13, 23), stay(4, 21, 31)];
         let burst = judge(&stays, 2);

@@ -2,14 +2,17 @@
 
 mod burst;
 mod client;
-mod median;
-mod server;
+mod log;
+pub mod median;
+pub mod server;
+mod stay;
 
 use crate::envoy::{Config, Envoy};
 use anyhow::{Context, Result};
-use burst::Burst;
+use burst::{Burst, Views};
 use clap::Args;
 use client::{Rate, hammer};
+use comfy_table::{Table, presets};
 use median::median;
 use server::Server;
 use std::path::{Path, PathBuf};
@@ -22,7 +25,7 @@ pub struct Options {
     /// A module to compare with, which counts slots on each worker apart; without it only this one is measured.
     #[arg(long, env = "SLUICE_WASM_BASELINE")]
     baseline: Option<PathBuf>,
-    /// How often each module has its turn.
+    /// How often each module has its turn; 0 leaves the rates out.
     #[arg(long, default_value_t = 9)]
     pairs: usize,
     /// How long a turn lasts.
@@ -51,7 +54,7 @@ pub async fn admission(options: Options) -> Result<()> {
     println!(
         "{workers} workers, {connections} connections, {pairs} turns of {seconds} s each, interleaved\n"
     );
-    for (load, slots) in LOADS {
+    for (load, slots) in LOADS.into_iter().filter(|_| pairs > 0) {
         let server = Server::start(Duration::ZERO).await?;
         let mut modules = vec![Contestant::start("this module", None, workers, slots, &server)?];
         if let Some(path) = &baseline {
@@ -79,19 +82,49 @@ pub async fn admission(options: Options) -> Result<()> {
     println!("bursts of {BURST}, {SLOTS} slots, {} ms of service", SERVICE.as_millis());
     let server = Server::start(SERVICE).await?;
     let contestant = Contestant::start("this module", None, workers, SLOTS, &server)?;
+    let (mut waiting, mut alone) = (Vec::new(), Vec::new());
     for _ in 0..bursts {
-        let address = contestant.envoy.addr();
-        let Burst { peak, idle, shift, filled } = burst::send(address, &server, BURST, SLOTS).await?;
-        let alone = burst::closed_loop(address, &server, BURST, SLOTS).await?;
-        println!(
-            "  at most {peak} at once; all slots taken after {:.1} ms; idle {:.2} % of the slots' time while somebody \
-             waited (as many clients as slots, none of which waits: {:.2} %); out of order by {shift} places at most",
-            filled.as_secs_f64() * 1e3,
-            idle * 100.0,
-            alone.idle * 100.0,
-        );
+        waiting.push(burst::send(&contestant.envoy, &server, BURST, SLOTS).await?);
+        alone.push(burst::closed_loop(&contestant.envoy, &server, BURST, SLOTS).await?);
     }
+    println!("{}", bursts_table(&waiting, &alone));
     Ok(())
+}
+
+/// One of the views.
+type View = fn(&Views) -> &Burst;
+
+/// What the bursts came to, and beside them as many clients as slots, of whom none waits.
+fn bursts_table(waiting: &[Views], alone: &[Views]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN).set_header([
+        "seen by",
+        "clients",
+        "at once",
+        "all slots taken after, ms",
+        "slots idle, median (most)",
+        "out of order by, places",
+    ]);
+    let views: [(_, View); 2] =
+        [("the model server", |views| &views.server), ("Envoy", |views| &views.envoy)];
+    for (by, view) in views {
+        for (clients, bursts) in [(format!("{BURST} at once"), waiting), (format!("{SLOTS} in turns"), alone)]
+        {
+            let most = |figure: fn(&Burst) -> f64| {
+                bursts.iter().map(|burst| figure(view(burst))).fold(f64::NAN, f64::max)
+            };
+            let idle = median(bursts.iter().map(|burst| view(burst).idle));
+            table.add_row([
+                by.to_owned(),
+                clients,
+                format!("{:.0}", most(|burst| burst.peak as f64)),
+                format!("{:.1}", most(|burst| burst.filled.as_secs_f64() * 1e3)),
+                format!("{:.2} % ({:.2} %)", idle * 100.0, most(|burst| burst.idle) * 100.0),
+                format!("{:.0}", most(|burst| burst.shift as f64)),
+            ]);
+        }
+    }
+    table
 }
 
 /// An Envoy with one of the modules, and what it has done so far.
@@ -119,6 +152,7 @@ impl Contestant {
         ));
         config.concurrency = workers;
         config.clusters = vec![("llm_short".to_owned(), server.address())];
+        config.log_fields = log::FIELDS.to_vec();
         let envoy = block_in_place(|| Envoy::start(&config)).with_context(|| name.to_owned())?;
         Ok(Contestant { name, envoy, rates: Vec::new() })
     }

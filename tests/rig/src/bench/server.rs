@@ -1,5 +1,6 @@
 //! A model server that answers after a fixed time, as cheaply as it can, and writes down when.
 
+use super::stay::Stay;
 use anyhow::Result;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +9,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
-
-/// A request's stay.
-#[derive(Clone, Copy, Debug)]
-pub struct Stay {
-    /// The number that its client gave it.
-    pub number: usize,
-    /// From its last byte to the first one of its answer.
-    pub from: Instant,
-    pub to: Instant,
-}
 
 /// Serves until it is dropped.
 pub struct Server {
@@ -34,11 +25,12 @@ impl Server {
         let address = listener.local_addr()?;
         let stays = Arc::new(Mutex::default());
         let log = Arc::clone(&stays);
+        let start = Instant::now();
         let accept = async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let log = Arc::clone(&log);
                 // A connection that breaks is Envoy's to notice.
-                tokio::spawn(async move { serve(stream, service, &log).await });
+                tokio::spawn(async move { serve(stream, service, start, &log).await });
             }
         };
         Ok(Server { address, stays, task: tokio::spawn(accept).abort_handle() })
@@ -48,7 +40,8 @@ impl Server {
         self.address
     }
 
-    /// The stays since the last time, in the order in which they began.
+    /// The stays since the last time, in the order in which they began: each from the request's last byte to the first
+    /// one of its answer; its turn is the number that its client gave it.
     pub fn take_stays(&self) -> Vec<Stay> {
         let mut stays = std::mem::take(&mut *self.stays.lock().unwrap_or_else(PoisonError::into_inner));
         stays.sort_by_key(|stay| stay.from);
@@ -62,7 +55,12 @@ impl Drop for Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, service: Duration, log: &Mutex<Vec<Stay>>) -> Result<()> {
+async fn serve(
+    mut stream: TcpStream,
+    service: Duration,
+    start: Instant,
+    log: &Mutex<Vec<Stay>>,
+) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::new();
     loop {
@@ -74,12 +72,12 @@ async fn serve(mut stream: TcpStream, service: Duration, log: &Mutex<Vec<Stay>>)
                 return Ok(());
             }
         };
-        let from = Instant::now();
+        let from = start.elapsed();
         if !service.is_zero() {
             let number = number(&received[..whole]);
             let fifths = u32::try_from(number * 7 % 5).unwrap_or(0);
             sleep(service * (8 + fifths) / 10).await;
-            let stay = Stay { number, from, to: Instant::now() };
+            let stay = Stay { turn: number, from, to: start.elapsed() };
             log.lock().unwrap_or_else(PoisonError::into_inner).push(stay);
         }
         received.drain(..whole);

@@ -20,6 +20,8 @@ pub const PROBE: &str = "probe";
 
 const LISTENER_FILE: &str = "listeners.json";
 const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
+const ACCESS_LOG: &str =
+    "/filter_chains/0/filters/0/typed_config/access_log/0/typed_config/log_format/json_format";
 
 /// A configuration in two parts: the listener, which can be replaced at run time, and the rest.
 pub struct Bootstrap {
@@ -56,6 +58,11 @@ impl Bootstrap {
         }
         for (route, timeout) in &config.idle_timeouts {
             set_idle_timeout(&mut listener, route, *timeout)?;
+        }
+        let filters = at(&mut listener, &format!("{MANAGER}/http_filters"))?;
+        filters.as_array_mut().context("http_filters")?.splice(..0, config.filters.iter().cloned());
+        for (name, format) in &config.log_fields {
+            at(&mut listener, ACCESS_LOG)?[name] = json!(format);
         }
         let mut bootstrap = Self { rest, listener };
         if let Some(policy) = &config.policy {
