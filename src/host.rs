@@ -111,8 +111,8 @@ pub trait Host {
     /// Whether the response is the upstream's, and not made by Envoy in its place.
     fn is_from_upstream(&self) -> bool;
 
-    /// Shows `value` to access logs as filter state `wasm.sluice.<field>`.
-    fn publish(&self, field: &str, value: &str);
+    /// Shows `value` to access logs as filter state `wasm.<name>`.
+    fn publish(&self, name: &str, value: &str);
     /// Shows what a class is up against and may have in flight, over all workers.
     fn show(&self, class: ClassId, demand: &Demand, limit: Limit);
     /// Counts.
@@ -126,7 +126,8 @@ pub trait Host {
     fn listen(&self) -> Writer;
     /// Wakes the worker that listens to `queue`, right after the present callback where it is this one.
     fn wake(&self, queue: u32) -> bool;
-    /// A record that all workers share, and its version.
+    /// A record that all workers share, and its version. Versions grow: one that was written has the next number, or a
+    /// later one where other records were written in between.
     fn read_shared(&self, key: &str) -> Option<(Vec<u8>, u32)>;
     /// Writes it; false where it has another version by now (`None`: where there is one).
     fn write_shared(&self, key: &str, record: &[u8], version: Option<u32>) -> bool;

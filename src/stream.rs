@@ -111,10 +111,13 @@ impl Stream {
 
     /// The stream has ended, however. May be called again.
     pub fn on_end<H: Host>(&mut self, worker: &Worker<H>) {
+        let state = std::mem::replace(&mut self.state, State::Gone);
+        if matches!(state, State::Passing | State::Gone) {
+            return;
+        }
         let now = worker.host.now();
-        match std::mem::replace(&mut self.state, State::Gone) {
-            State::Passing | State::Gone => return,
-            State::Over => {}
+        match state {
+            State::Passing | State::Gone | State::Over => {}
             State::Reading(_) => self.outcome(worker, Outcome::ClientGone),
             State::Parked(claim) => {
                 self.facts.queue_ms = Some(millis(now.since(claim.arrived)));

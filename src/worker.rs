@@ -1,6 +1,7 @@
 //! One worker's share of the filter: its engine, the streams it holds, its timer and its wake-ups.
 
 mod shared;
+mod written;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,6 +16,7 @@ use crate::core::refusal::Refusal;
 use crate::core::units::{StreamId, Ticket, Time};
 use crate::host::Host;
 use crate::stream::Stream;
+use written::Written;
 
 /// Most resumes and refusals in one callback: the host runs them nested, and hundreds overflow its stack.
 pub const ACTIONS: usize = 32;
@@ -53,6 +55,7 @@ pub struct Worker<H> {
     /// Who this worker is to the others; `None` before its first request.
     writer: Cell<Option<Writer>>,
     streams: RefCell<HashMap<StreamId, Rc<RefCell<Stream>>>>,
+    written: RefCell<Written>,
     woken: Cell<bool>,
     busy: Cell<bool>,
 }
@@ -69,6 +72,7 @@ impl<H: Host> Worker<H> {
             header_hold: Cell::new(HeaderHold::Unknown),
             writer: Cell::new(None),
             streams: RefCell::default(),
+            written: RefCell::default(),
             woken: Cell::new(false),
             busy: Cell::new(false),
         }

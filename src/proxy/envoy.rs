@@ -86,9 +86,9 @@ impl Host for Envoy {
         raw::property("response\0code_details").is_ok_and(|details| details == b"via_upstream")
     }
 
-    fn publish(&self, field: &str, value: &str) {
+    fn publish(&self, name: &str, value: &str) {
         // Refused only for a name that Envoy's own configuration has taken; there is nobody to tell.
-        let _ = raw::set_property(&format!("sluice.{field}"), value.as_bytes());
+        let _ = raw::set_property(name, value.as_bytes());
     }
 
     fn show(&self, class: ClassId, demand: &Demand, limit: Limit) {

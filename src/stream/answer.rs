@@ -13,6 +13,7 @@ pub struct Answer {
     released: Time,
     headers: Option<Time>,
     status: Option<u16>,
+    /// Of a streamed answer.
     first_byte: Option<Time>,
     whole: bool,
 }
@@ -33,12 +34,10 @@ impl Answer {
     /// A piece of its body has come.
     pub fn piece<H: Host>(&mut self, worker: &Worker<H>, claim: &Claim, size: usize, ended: bool) {
         self.whole |= ended;
-        if size > 0 && self.first_byte.is_none() {
+        if claim.streamed && size > 0 && self.first_byte.is_none() {
             let now = worker.host.now();
             self.first_byte = Some(now);
-            if claim.streamed {
-                worker.host.measure(claim.class, Measure::TtftMs, millis(now.since(self.released)));
-            }
+            worker.host.measure(claim.class, Measure::TtftMs, millis(now.since(self.released)));
         }
     }
 
@@ -65,7 +64,7 @@ impl Answer {
     /// Counts and measures it at its end.
     pub fn close<H: Host>(&self, worker: &Worker<H>, claim: &Claim, now: Time) {
         worker.host.count(Event::Response(claim.class, self.status.filter(|_| self.whole)));
-        if let Some(first) = self.first_byte.filter(|_| claim.streamed && self.whole) {
+        if let Some(first) = self.first_byte.filter(|_| self.whole) {
             worker.host.measure(claim.class, Measure::DecodeMs, millis(now.since(first)));
         }
     }

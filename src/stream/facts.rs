@@ -1,5 +1,7 @@
 //! What is known of a request, for its response headers and for the access log.
 
+use std::rc::Rc;
+
 use crate::core::engine::Judged;
 use crate::core::units::ClassId;
 use crate::host::{Host, Outcome};
@@ -41,17 +43,26 @@ impl Facts {
     /// Shows them to the access log. The filter's own log callback comes before the loggers write, so that the end of
     /// the stream is early enough, and one place does for all ways to get there.
     pub fn publish<H: Host>(&self, worker: &Worker<H>) {
-        let facts = [
-            ("class", self.class_name(worker)),
-            ("outcome", self.outcome.map(|outcome| outcome.name().to_owned())),
-            ("prompt_chars", number(self.prompt_chars)),
-            ("prompt_tokens", number(self.prompt_tokens)),
-            ("max_tokens", number(self.max_tokens)),
-            ("queue_ms", number(self.queue_ms)),
+        let policy = Rc::clone(&worker.engine.borrow().policy);
+        let class = self.class.and_then(|class| policy.classes.get(class.index()));
+        let words = [
+            ("sluice.class", class.map(|class| class.name.as_str())),
+            ("sluice.outcome", self.outcome.map(Outcome::name)),
         ];
-        for (field, value) in facts {
+        for (name, value) in words {
             if let Some(value) = value {
-                worker.host.publish(field, &value);
+                worker.host.publish(name, value);
+            }
+        }
+        let numbers = [
+            ("sluice.prompt_chars", self.prompt_chars),
+            ("sluice.prompt_tokens", self.prompt_tokens),
+            ("sluice.max_tokens", self.max_tokens),
+            ("sluice.queue_ms", self.queue_ms),
+        ];
+        for (name, value) in numbers {
+            if let Some(value) = number(value) {
+                worker.host.publish(name, &value);
             }
         }
     }

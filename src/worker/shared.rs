@@ -22,15 +22,25 @@ impl<H: Host> Worker<H> {
     pub(super) fn settle(&self, now: Time, arriving: Option<Ticket>, changed: bool) -> Option<bool> {
         let writer = self.writer.get()?;
         let key = self.engine.borrow().admission.record_key();
+        // Only where something will be written can a guess be trusted: the host then says whether it was right.
+        let mut guess = if changed { self.written.borrow_mut().guess() } else { None };
         for _ in 0..TRIES {
-            let (found, version) = self.host.read_shared(&key).unzip();
+            let guessed = guess.is_some();
+            let (found, version) = match guess.take() {
+                Some((record, version)) => (Some(record), Some(version)),
+                None => self.read(&key),
+            };
             let mut settlement =
                 self.engine.borrow_mut().admission.propose(now, writer, found.as_deref(), arriving);
             let due = settlement.is_due(changed);
-            if due && !self.host.write_shared(&key, settlement.record(), version) {
+            if guessed && !due {
                 continue;
             }
             if due {
+                if !self.host.write_shared(&key, settlement.record(), version) {
+                    continue;
+                }
+                self.written.borrow_mut().wrote(settlement.record(), version, found);
                 for queue in &settlement.wake {
                     self.host.wake(*queue);
                 }
@@ -39,6 +49,12 @@ impl<H: Host> Worker<H> {
             return due.then_some(admitted);
         }
         None
+    }
+
+    fn read(&self, key: &str) -> (Option<Vec<u8>>, Option<u32>) {
+        let (found, version) = self.host.read_shared(key).unzip();
+        self.written.borrow_mut().found(version);
+        (found, version)
     }
 
     /// Tells the others how many bytes of bodies this worker holds, where that has changed by much.

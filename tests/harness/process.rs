@@ -63,6 +63,7 @@ pub struct Process {
     upstream: Mutex<Upstream>,
     exchanges: Mutex<Vec<Exchange>>,
     logs: Mutex<Vec<(u32, String)>>,
+    calls: Mutex<BTreeMap<&'static str, usize>>,
     faults: Mutex<Vec<String>>,
     deepest: AtomicUsize,
     endpoints: AtomicBool,
@@ -79,6 +80,7 @@ impl Process {
             upstream: Mutex::default(),
             exchanges: Mutex::default(),
             logs: Mutex::default(),
+            calls: Mutex::default(),
             faults: Mutex::default(),
             deepest: AtomicUsize::new(0),
             endpoints: AtomicBool::new(true),
@@ -104,6 +106,11 @@ impl Process {
     /// Log lines with their level, 0 (trace) to 5 (critical).
     pub fn logs(&self) -> MutexGuard<'_, Vec<(u32, String)>> {
         lock(&self.logs)
+    }
+
+    /// How often each host function was called.
+    pub fn calls(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
+        lock(&self.calls)
     }
 
     /// A new request's place among the exchanges.

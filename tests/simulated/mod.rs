@@ -3,6 +3,7 @@
 
 mod advice;
 mod bursts;
+mod calls;
 mod chaos;
 mod configuration;
 mod ends;

@@ -1,6 +1,6 @@
 //! Buffers: bodies and the configuration.
 
-use super::{Status, bytes, give_found, host};
+use super::{Status, bytes, give_found, host, note};
 use crate::harness::{request, vm};
 
 const REQUEST_BODY: u32 = 0;
@@ -14,6 +14,7 @@ unsafe extern "C" fn proxy_get_buffer_bytes(
     data: *mut *mut u8,
     size: *mut usize,
 ) -> Status {
+    note("proxy_get_buffer_bytes");
     let found = vm::try_with(|vm| {
         let context = vm.context();
         let buffer = match kind {
@@ -39,6 +40,7 @@ unsafe extern "C" fn proxy_set_buffer_bytes(
     data: *const u8,
     size: usize,
 ) -> Status {
+    note("proxy_set_buffer_bytes");
     let new = unsafe { bytes(data, size) };
     let mut changed = 0;
     let status = host(|vm| {

@@ -1,11 +1,12 @@
 //! Header and trailer maps.
 
-use super::{Status, bytes, give_found, host, text};
+use super::{Status, bytes, give_found, host, note, text};
 use crate::harness::headers::Headers;
 use crate::harness::vm;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_get_header_map_pairs(kind: u32, data: *mut *mut u8, size: *mut usize) -> Status {
+    note("proxy_get_header_map_pairs");
     let found = vm::try_with(|vm| {
         // A map that is not there reads as an empty one.
         let stream = vm.streams.get(&vm.context());
@@ -18,6 +19,7 @@ unsafe extern "C" fn proxy_get_header_map_pairs(kind: u32, data: *mut *mut u8, s
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_set_header_map_pairs(kind: u32, data: *const u8, size: usize) -> Status {
+    note("proxy_set_header_map_pairs");
     let Some(new) = Headers::decode(&unsafe { bytes(data, size) }) else { return Status::BadArgument };
     change_map(kind, |headers| *headers = new)
 }
@@ -30,6 +32,7 @@ unsafe extern "C" fn proxy_get_header_map_value(
     data: *mut *mut u8,
     size: *mut usize,
 ) -> Status {
+    note("proxy_get_header_map_value");
     let key = unsafe { text(key, key_size) };
     let found = vm::try_with(|vm| {
         let stream = vm.streams.get(&vm.context()).ok_or(Status::BadArgument)?;
@@ -42,6 +45,7 @@ unsafe extern "C" fn proxy_get_header_map_value(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_remove_header_map_value(kind: u32, key: *const u8, key_size: usize) -> Status {
+    note("proxy_remove_header_map_value");
     let key = unsafe { text(key, key_size) };
     change_map(kind, |headers| headers.remove(&key))
 }
@@ -54,6 +58,7 @@ unsafe extern "C" fn proxy_replace_header_map_value(
     data: *const u8,
     size: usize,
 ) -> Status {
+    note("proxy_replace_header_map_value");
     let (key, value) = unsafe { (text(key, key_size), bytes(data, size)) };
     change_map(kind, |headers| headers.set(&key, value))
 }
@@ -66,6 +71,7 @@ unsafe extern "C" fn proxy_add_header_map_value(
     data: *const u8,
     size: usize,
 ) -> Status {
+    note("proxy_add_header_map_value");
     let (key, value) = unsafe { (text(key, key_size), bytes(data, size)) };
     change_map(kind, |headers| headers.add(&key, value))
 }

@@ -1,11 +1,12 @@
 //! Metrics, by ids that are a VM's own.
 
-use super::{Status, host, text};
+use super::{Status, host, note, text};
 use crate::harness::metrics::{Kind, Metric};
 use crate::harness::vm::Vm;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_define_metric(kind: u32, name: *const u8, size: usize, id: *mut u32) -> Status {
+    note("proxy_define_metric");
     let name = unsafe { text(name, size) };
     let kind = match kind {
         0 => Kind::Counter,
@@ -27,6 +28,7 @@ unsafe extern "C" fn proxy_define_metric(kind: u32, name: *const u8, size: usize
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_get_metric(id: u32, value: *mut u64) -> Status {
+    note("proxy_get_metric");
     with_metric(id, |vm, metric| match vm.process.metrics().value(&metric.name) {
         Some(found) => {
             unsafe { *value = found };
@@ -38,6 +40,7 @@ unsafe extern "C" fn proxy_get_metric(id: u32, value: *mut u64) -> Status {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_record_metric(id: u32, value: u64) -> Status {
+    note("proxy_record_metric");
     with_metric(id, |vm, metric| {
         vm.process.metrics().record(metric, value);
         Status::Ok
@@ -46,6 +49,7 @@ unsafe extern "C" fn proxy_record_metric(id: u32, value: u64) -> Status {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_increment_metric(id: u32, offset: i64) -> Status {
+    note("proxy_increment_metric");
     with_metric(id, |vm, metric| vm.process.metrics().increment(metric, offset))
 }
 

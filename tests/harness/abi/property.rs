@@ -1,6 +1,6 @@
 //! Attributes read, filter state written.
 
-use super::{Status, bytes, give_found, host, text};
+use super::{Status, bytes, give_found, host, note, text};
 use crate::harness::{property, vm};
 
 #[unsafe(no_mangle)]
@@ -10,6 +10,7 @@ unsafe extern "C" fn proxy_get_property(
     data: *mut *mut u8,
     size: *mut usize,
 ) -> Status {
+    note("proxy_get_property");
     let path = unsafe { bytes(path, path_size) };
     let found = vm::try_with(|vm| property::get(vm, vm.context(), &path).ok_or(Status::NotFound));
     unsafe { give_found(found, data, size) }
@@ -22,6 +23,7 @@ unsafe extern "C" fn proxy_set_property(
     data: *const u8,
     size: usize,
 ) -> Status {
+    note("proxy_set_property");
     let (path, value) = unsafe { (text(path, path_size), bytes(data, size)) };
     host(|vm| {
         let context = vm.context();

@@ -1,6 +1,6 @@
 //! Acting on streams: the deferred actions, and whose they are.
 
-use super::{Status, bytes, host, text};
+use super::{Status, bytes, host, note, text};
 use crate::harness::headers::Headers;
 use crate::harness::vm::{Action, Reply};
 
@@ -8,6 +8,7 @@ const REQUEST: u32 = 0;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_continue_stream(kind: u32) -> Status {
+    note("proxy_continue_stream");
     host(|vm| {
         let context = vm.context();
         let Some(stream) = vm.streams.get_mut(&context) else { return Status::Ok };
@@ -25,6 +26,7 @@ unsafe extern "C" fn proxy_continue_stream(kind: u32) -> Status {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_close_stream(_kind: u32) -> Status {
+    note("proxy_close_stream");
     host(|vm| {
         let context = vm.context();
         if vm.streams.contains_key(&context) {
@@ -45,6 +47,7 @@ unsafe extern "C" fn proxy_send_local_response(
     headers_size: usize,
     _grpc_status: i32,
 ) -> Status {
+    note("proxy_send_local_response");
     let (details, body, headers) =
         unsafe { (text(details, details_size), bytes(body, body_size), bytes(headers, headers_size)) };
     let Some(headers) = Headers::decode(&headers) else { return Status::BadArgument };
@@ -69,10 +72,12 @@ unsafe extern "C" fn proxy_send_local_response(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_set_effective_context(context: u32) -> Status {
+    note("proxy_set_effective_context");
     host(|vm| if vm.choose(context) { Status::Ok } else { Status::BadArgument })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn proxy_done() -> Status {
+    note("proxy_done");
     Status::NotFound
 }
