@@ -111,6 +111,8 @@ pub trait Host {
     /// Whether the response is the upstream's, and not made by Envoy in its place.
     fn is_from_upstream(&self) -> bool;
 
+    /// Tells operators what they should see to.
+    fn warn(&self, what: &str);
     /// Shows `value` to access logs as filter state `wasm.<name>`.
     fn publish(&self, name: &str, value: &str);
     /// Shows what a class is up against and may have in flight, over all workers.

@@ -52,6 +52,8 @@ pub struct Worker<H> {
     pub engine: RefCell<Engine>,
     /// What is known of Envoy's settings.
     pub header_hold: Cell<HeaderHold>,
+    /// Whether Envoy has answered in the filter's place, and operators were told.
+    pub preempted: Cell<bool>,
     /// Who this worker is to the others; `None` before its first request.
     writer: Cell<Option<Writer>>,
     streams: RefCell<HashMap<StreamId, Rc<RefCell<Stream>>>>,
@@ -70,6 +72,7 @@ impl<H: Host> Worker<H> {
             host,
             engine: RefCell::new(Engine::new(policy, now)),
             header_hold: Cell::new(HeaderHold::Unknown),
+            preempted: Cell::new(false),
             writer: Cell::new(None),
             streams: RefCell::default(),
             written: RefCell::default(),

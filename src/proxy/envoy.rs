@@ -86,6 +86,10 @@ impl Host for Envoy {
         raw::property("response\0code_details").is_ok_and(|details| details == b"via_upstream")
     }
 
+    fn warn(&self, what: &str) {
+        log::warn!("{what}");
+    }
+
     fn publish(&self, name: &str, value: &str) {
         // Refused only for a name that Envoy's own configuration has taken; there is nobody to tell.
         let _ = raw::set_property(name, value.as_bytes());

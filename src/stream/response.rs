@@ -55,6 +55,13 @@ impl Stream {
             (State::Parked(_), _) => Reason::QueueTimeout,
             _ => Reason::BodyTimeout,
         };
+        if !worker.preempted.replace(true) {
+            let status = status.unwrap_or_default();
+            worker.host.warn(&format!(
+                "Envoy itself ended a request that the filter held, with {status}: a limit or timeout of Envoy's is \
+                 nearer than the policy's, see docs/envoy.md; this is said once"
+            ));
+        }
         if let State::Parked(claim) = std::mem::replace(&mut self.state, State::Over) {
             worker.leave(now, claim.ticket, Ending::Gone, false);
         }

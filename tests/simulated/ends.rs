@@ -87,6 +87,20 @@ fn envoy_gives_up_on_it() {
 }
 
 #[test]
+fn what_envoy_ends_in_the_filters_place_is_told_once() {
+    let mut world = NativeWorld::new(ONE_SLOT);
+    take_slot(&mut world, &short());
+    for _ in 0..2 {
+        let waiting = world.send(&short());
+        world.envoy_answers(waiting, 504, "stream_idle_timeout");
+    }
+    let told = |(_, line): &&(u32, String)| line.contains("Envoy itself ended");
+    assert_eq!(world.process.logs().iter().filter(told).count(), 1);
+    world.answer(0, ok());
+    world.close();
+}
+
+#[test]
 fn the_model_server_answers_fails_or_breaks_off() {
     for status in [200, 404, 500] {
         ends(Point::Running, |world, _| world.answer(0, crate::stories::words::answer(status)));

@@ -266,6 +266,26 @@ mod tests {
     }
 
     #[test]
+    fn over_workers_the_lower_turn_goes_first_then_the_older_request() {
+        let mut flood = row(1, &[("a", 5, 1), ("a", 4, 1)]);
+        flood.shares[0].heads[1].turn = 1;
+        let mut single = row(2, &[("a", 1, 1), ("a", 1, 1)]);
+        single.shares[0].heads[1].turn = 1;
+        let rows = || vec![flood.clone(), single.clone()];
+        assert_eq!(served(rules(1, |_| ()), rows()), [100]);
+        assert_eq!(served(rules(2, |_| ()), rows()), [100, 200]);
+        assert_eq!(served(rules(3, |_| ()), rows()), [100, 101, 200]);
+    }
+
+    #[test]
+    fn pools_do_not_stand_in_each_others_way() {
+        let mut rules = rules(1, |classes| classes[1].pool = None);
+        rules.pools[0].tokens = 10;
+        let rows = vec![row(1, &[("a", 9, 1), ("a", 8, 1), ("b", 1, 500), ("b", 1, 500), ("c", 9, 1)])];
+        assert_eq!(served(rules, rows), [100, 102, 103]);
+    }
+
+    #[test]
     fn caps_reserved_slots_and_budgets_keep_some_back() {
         let cap = |rules: &mut [ClassRule]| rules[0].concurrency = 1;
         let waiting = [("a", 3, 1), ("a", 2, 1), ("c", 1, 1)];

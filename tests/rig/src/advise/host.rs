@@ -113,6 +113,8 @@ impl Host for VirtualHost {
         true
     }
 
+    fn warn(&self, _: &str) {}
+
     fn publish(&self, _: &str, _: &str) {}
 
     fn show(&self, _: ClassId, _: &Demand, _: Limit) {}
