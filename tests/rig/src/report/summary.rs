@@ -49,7 +49,11 @@ pub struct ClassSummary {
 
 /// A distribution of times, good to three digits; an hour or more counts as an hour.
 #[derive(Clone, Debug)]
-pub struct Latency(Histogram<u64>);
+pub struct Latency {
+    histogram: Histogram<u64>,
+    /// The longest, exactly.
+    max: Duration,
+}
 
 impl Summary {
     /// Sums a run up.
@@ -126,29 +130,31 @@ impl Latency {
         // Fails only for a number of digits that makes no sense; this one is a constant.
         let mut histogram = Histogram::new(3).expect("three digits");
         histogram.auto(true);
-        Latency(histogram)
+        Latency { histogram, max: Duration::ZERO }
     }
 
     fn record(&mut self, time: Duration) {
         // Fails only for a histogram that may not grow; the bound is one of memory.
-        let _ = self.0.record(time.min(LONGEST).as_micros() as u64);
+        let time = time.min(LONGEST);
+        let _ = self.histogram.record(time.as_micros() as u64);
+        self.max = self.max.max(time);
     }
 
     /// How many times it is made of.
     pub fn count(&self) -> u64 {
-        self.0.len()
+        self.histogram.len()
     }
 
     /// The longest; 0 when there was none.
     pub fn max(&self) -> Duration {
-        Duration::from_micros(self.0.max())
+        self.max
     }
 
     /// The distribution as a step line: seconds, and the part of all that took no longer.
     pub fn cumulated(&self) -> impl Iterator<Item = (f64, f64)> {
-        let all = self.0.len().max(1) as f64;
+        let all = self.histogram.len().max(1) as f64;
         let mut so_far = 0;
-        self.0.iter_recorded().map(move |step| {
+        self.histogram.iter_recorded().map(move |step| {
             so_far += step.count_since_last_iteration();
             (step.value_iterated_to() as f64 / 1e6, so_far as f64 / all)
         })
@@ -161,14 +167,15 @@ impl Latency {
     /// When the library that writes it fails.
     pub fn encoded(&self) -> Result<String> {
         let mut bytes = Vec::new();
-        let written = V2DeflateSerializer::new().serialize(&self.0, &mut bytes);
+        let written = V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes);
         written.map_err(|error| anyhow!("cannot serialize a histogram: {error:?}"))?;
         Ok(STANDARD.encode(bytes))
     }
 
     /// The time within which this part of the requests was served, e.g. 0.99; 0 when there was none.
     pub fn quantile(&self, part: f64) -> Duration {
-        Duration::from_micros(self.0.value_at_quantile(part))
+        // Its buckets go beyond what is in them.
+        Duration::from_micros(self.histogram.value_at_quantile(part)).min(self.max)
     }
 }
 
