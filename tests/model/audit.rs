@@ -19,8 +19,8 @@ pub struct Audit {
     /// The policies by the moment at which they were read.
     generations: Generations,
     pub keys: bool,
-    /// Whether any configuration has token budgets: a slot may have been handed out under the one before.
-    budgets: bool,
+    /// When the limits in the record last became others: a slot may have been handed out under those before.
+    changed: u64,
     /// The record as last written.
     pub record: Record,
     /// The record that a refused request was judged by; others may have written since.
@@ -36,10 +36,7 @@ impl Audit {
             calm,
             generations: Generations::new(),
             keys: policies.iter().any(|policy| policy.fairness.is_some()),
-            budgets: policies.iter().any(|policy| {
-                policy.pools.iter().any(|pool| pool.concurrency_tokens.is_some())
-                    || policy.classes.iter().any(|class| class.concurrency_tokens.is_some())
-            }),
+            changed: 0,
             record: Record::default(),
             judged_by: Record::default(),
             idle: HashMap::new(),
@@ -94,6 +91,9 @@ fn try_written(
         return Err(format!("wakes {wake:?} and says that it woke {woken:?}"));
     }
     own_row(world, node, &after)?;
+    if before.rules != after.rules {
+        world.audit.changed = now;
+    }
     for part in parts(&world.audit.generations, &after)? {
         order(world, node, &before, &part, starts).map_err(|what| format!("{}: {what}", part.name))?;
     }
@@ -128,7 +128,7 @@ fn order(world: &World, node: usize, before: &Record, part: &Part, starts: &[Tic
     if !world.audit.keys || one_line {
         passed_over(&waiting, &served, &in_use, limits, world.audit.keys).map_or(Ok(()), Err)?;
     }
-    first_in_first_out(world, node, &starts, limits, now)
+    first_in_first_out(world, node, before, &starts, limits)
 }
 
 /// The ledger of n rows and m classes is that large and no larger.
@@ -297,24 +297,28 @@ fn unfit<'a>(served: &'a [Waiter], after: &Usage, limits: &Limits) -> Option<&'a
 fn first_in_first_out(
     world: &World,
     node: usize,
+    before: &Record,
     starts: &[Ticket],
     limits: &Limits,
-    now: u64,
 ) -> Result<(), String> {
+    let uid = world.nodes[node].writer.map(|writer| writer.uid);
+    let row = before.rows.iter().find(|row| Some(row.uid) == uid);
     for ticket in starts {
         let at = world.nodes[node].requests[ticket];
         let life = &world.lives[at];
-        let class = limits.classes.get(limits.place(life.class));
-        let budget = world.audit.budgets;
+        // It was chosen when the slot was handed out, by the limits of that moment.
+        let granted = row.into_iter().flat_map(heads).find(|head| head.ticket == *ticket);
+        let chosen = granted.and_then(|head| head.granted).map_or(world.now, |at| at.0);
+        let class = limits.classes.get(limits.place(life.class)).filter(|_| chosen >= world.audit.changed);
+        let budget = class.is_none_or(|class| class.tokens.or(limits.tokens).is_some());
         let part = &world.nodes[node].parts[&life.class];
         for older in part.parked.iter().copied().take_while(|other| *other < at) {
             let other = &world.lives[older];
             if other.arrival.key != life.arrival.key {
                 continue;
             }
-            let may_block =
-                class.map_or(u64::MAX, |class| class.block.saturating_add(PICKUP + crate::rest::TICK));
-            if !budget || now - other.since >= may_block {
+            let may_block = class.map_or(u64::MAX, |class| class.block);
+            if !budget || chosen.saturating_sub(other.since) >= may_block {
                 return Err(format!("{life:?} starts before {other:?}"));
             }
         }
