@@ -95,8 +95,10 @@ impl Rules {
     /// `in_use`.
     pub fn adopt(&mut self, own: &Rules, in_use: impl Fn(Key) -> bool) {
         let generation = own.classes.first().map_or(0, |rule| rule.generation);
+        // Its own come in again as a whole: what is added behind those that stand there would be out of order.
+        let mine = |rule: &ClassRule| rule.generation == generation && own.of(rule.class).is_some();
         let (mut classes, older): (Vec<_>, Vec<_>) =
-            self.classes.drain(..).partition(|rule| rule.generation >= generation);
+            self.classes.drain(..).partition(|rule| rule.generation >= generation && !mine(rule));
         for rule in own.classes.iter().chain(older.iter().filter(|rule| in_use(rule.class))) {
             if classes.iter().all(|known| known.class != rule.class) {
                 classes.push(*rule);
@@ -131,5 +133,27 @@ impl Rules {
             slots: Some(slots).filter(|slots| *slots != u32::MAX),
             tokens: Some(tokens).filter(|tokens| *tokens != u64::MAX),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(generation: u64, names: &[&str]) -> Rules {
+        let rule = |name: &&str| ClassRule { class: Key::of(name), generation, ..ClassRule::default() };
+        Rules { pools: Vec::new(), classes: names.iter().map(rule).collect() }
+    }
+
+    #[test]
+    fn what_only_an_older_configuration_knows_stays_in_its_order() {
+        let (old, new) = (rules(1, &["a", "b", "c", "d"]), rules(2, &["b", "a"]));
+        let mut record = old.clone();
+        record.adopt(&new, |class| class == Key::of("d"));
+        assert_eq!(record.classes, [new.classes.clone(), rules(1, &["d"]).classes].concat());
+        assert!(record.hold(&new) && !record.hold(&old));
+        record.adopt(&old, |_| true);
+        assert_eq!(record.classes, [new.classes, rules(1, &["c", "d"]).classes].concat());
+        assert!(record.hold(&old));
     }
 }
