@@ -308,8 +308,10 @@ fn first_in_first_out(
         let life = &world.lives[at];
         // It was chosen when the slot was handed out, by the limits of that moment.
         let granted = row.into_iter().flat_map(heads).find(|head| head.ticket == *ticket);
-        let chosen = granted.and_then(|head| head.granted).map_or(world.now, |at| at.0);
-        let class = limits.classes.get(limits.place(life.class)).filter(|_| chosen >= world.audit.changed);
+        let earlier = granted.and_then(|head| head.granted);
+        let chosen = earlier.map_or(world.now, |at| at.0);
+        let known = earlier.is_none() || chosen > world.audit.changed;
+        let class = limits.classes.get(limits.place(life.class)).filter(|_| known);
         let budget = class.is_none_or(|class| class.tokens.or(limits.tokens).is_some());
         let part = &world.nodes[node].parts[&life.class];
         for older in part.parked.iter().copied().take_while(|other| *other < at) {
