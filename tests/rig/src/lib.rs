@@ -6,6 +6,7 @@ pub mod compare;
 pub mod demo;
 pub mod envoy;
 pub mod front;
+pub mod http1;
 pub mod load;
 pub mod model;
 pub mod overhead;

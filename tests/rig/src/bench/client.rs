@@ -1,11 +1,11 @@
 //! Clients as cheap as can be: one request after the other on connections that stay.
 
-use super::server::length;
+use crate::http1::next;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -67,12 +67,8 @@ pub async fn hammer(address: SocketAddr, pid: u32, connections: usize, time: Dur
 pub async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Result<()> {
     stream.write_all(request).await?;
     let mut answer = Vec::with_capacity(1024);
-    loop {
-        ensure!(stream.read_buf(&mut answer).await? > 0, "the connection ended within an answer");
-        if length(&answer).is_some() {
-            break;
-        }
-    }
+    let whole = next(stream, &mut answer).await?;
+    ensure!(whole.is_some(), "the connection ended within an answer");
     ensure!(answer.starts_with(b"HTTP/1.1 200"), "answered {}", String::from_utf8_lossy(&answer));
     Ok(())
 }

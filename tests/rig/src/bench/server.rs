@@ -1,11 +1,12 @@
 //! A model server that answers after a fixed time, as cheaply as it can, and writes down when.
 
 use super::stay::Stay;
+use crate::http1::{field, next};
 use anyhow::Result;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -63,15 +64,7 @@ async fn serve(
 ) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::new();
-    loop {
-        let whole = loop {
-            if let Some(length) = length(&received) {
-                break length;
-            }
-            if stream.read_buf(&mut received).await? == 0 {
-                return Ok(());
-            }
-        };
+    while let Some(whole) = next(&mut stream, &mut received).await? {
         let from = start.elapsed();
         if !service.is_zero() {
             let number = number(&received[..whole]);
@@ -83,36 +76,9 @@ async fn serve(
         received.drain(..whole);
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await?;
     }
-}
-
-/// How long the first message of HTTP/1 in `bytes` is, once it is whole. Its length must be given.
-pub fn length(bytes: &[u8]) -> Option<usize> {
-    let head = bytes.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
-    let length = field(&bytes[..head], "content-length").unwrap_or(0);
-    (bytes.len() >= head + length).then_some(head + length)
+    Ok(())
 }
 
 fn number(request: &[u8]) -> usize {
     field(request, "x-number").unwrap_or(0)
-}
-
-/// A number in a head, by the name of its field.
-fn field(head: &[u8], name: &str) -> Option<usize> {
-    let lines = head.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-    let mut fields = lines.filter_map(|line| line.split_once(": "));
-    fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?.1.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_is_whole_with_its_body() {
-        let message = b"POST / HTTP/1.1\r\nX-Number: 7\r\ncontent-length: 3\r\n\r\nabc";
-        assert_eq!(length(message), Some(message.len()));
-        assert_eq!(length(&[message.as_slice(), b"POST"].concat()), Some(message.len()));
-        assert_eq!(length(&message[..message.len() - 1]), None);
-        assert_eq!(number(message), 7);
-    }
 }

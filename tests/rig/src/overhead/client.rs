@@ -3,7 +3,7 @@
 use super::chat::Answer;
 use super::machine;
 use super::upstream::END;
-use crate::bench::server::length;
+use crate::http1::length;
 use anyhow::{Result, ensure};
 use rand::Rng as _;
 use rand::SeedableRng as _;

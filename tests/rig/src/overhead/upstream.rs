@@ -1,13 +1,13 @@
 //! The upstream: a process of its own that answers as cheaply as it can.
 
 use super::chat::ANSWER;
-use crate::bench::server::length;
+use crate::http1::next;
 use anyhow::{Context, Result};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -74,15 +74,7 @@ pub async fn serve() -> Result<()> {
 async fn answer(mut stream: TcpStream) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::with_capacity(64 * 1024);
-    loop {
-        let whole = loop {
-            if let Some(length) = length(&received) {
-                break length;
-            }
-            if stream.read_buf(&mut received).await? == 0 {
-                return Ok(());
-            }
-        };
+    while let Some(whole) = next(&mut stream, &mut received).await? {
         let head = &received[..whole.min(4096)];
         let wanted = |name: &str| {
             let line = format!("{ANSWER}: {name}\r\n");
@@ -96,6 +88,7 @@ async fn answer(mut stream: TcpStream) -> Result<()> {
             stream.write_all(WHOLE.as_bytes()).await?;
         }
     }
+    Ok(())
 }
 
 async fn stream_events(stream: &mut TcpStream) -> Result<()> {
@@ -131,6 +124,7 @@ const WHOLE: &str = "HTTP/1.1 200 OK\r\ndate: Mon, 30 Nov 2026 03:00:00 GMT\r\ns
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http1::length;
 
     #[test]
     fn the_answer_is_as_long_as_it_says() {
