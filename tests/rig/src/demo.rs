@@ -6,7 +6,7 @@ use crate::compare::scenario::{Results, Scenario};
 use crate::compare::segment::Segment;
 use crate::compare::stage::Setting;
 use crate::compare::target::Target;
-use crate::compare::{conclude, play};
+use crate::compare::{conclude, play, record};
 use crate::envoy::root;
 use crate::load::traffic::Mix;
 use crate::model::http::ModelServer;
@@ -64,7 +64,8 @@ pub async fn demo(seed: u64) -> Result<()> {
         },
     };
     let results = [play(scenario).await?];
-    conclude("Sluice: the demo", &root().join("target/report/demo.html"), &results)
+    let record = record::of(&results, seed);
+    conclude("Sluice: the demo", &root().join("target/report/demo.html"), &results, &record)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! `rig compare`: the same traffic through several ways to a model server, in turns, and what came of it.
 
-mod facts;
 mod figures;
 mod page;
 pub mod policy;
 pub mod promise;
 mod rates;
 mod real;
-mod record;
+pub mod record;
 pub mod scenario;
 mod search;
 pub mod segment;
@@ -22,6 +21,7 @@ use crate::model::http::ModelServer;
 use crate::peers::Peer;
 use crate::peers::llama::Llama;
 use crate::report::html::Page;
+use crate::report::record::Record;
 use crate::sim::preset::Preset;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
@@ -98,10 +98,11 @@ pub async fn compare(options: Options) -> Result<()> {
     let results = if options.real { real(&options).await? } else { simulated(&options).await? };
     let name = if options.real { "real" } else { "compare" };
     let path = options.out.unwrap_or_else(|| root().join(format!("target/report/{name}.html")));
+    let record = record::of(&results, options.seed);
     if options.record {
-        println!("The record: {}", record::write(name, &results)?.display());
+        println!("The record: {}", record::keep(name, &record)?.display());
     }
-    conclude("Sluice beside other ways to a model server", &path, &results)
+    conclude("Sluice beside other ways to a model server", &path, &results, &record)
 }
 
 async fn simulated(options: &Options) -> Result<Vec<Results>> {
@@ -204,13 +205,13 @@ fn available(peers: &[Peer]) -> Vec<Target> {
     here.into_iter().map(Target::Peer).collect()
 }
 
-/// Writes the page of some results. An error where figures among them mean nothing.
-pub fn conclude(title: &str, path: &Path, results: &[Results]) -> Result<()> {
+/// Writes the page of some results and their record. An error where figures among them mean nothing.
+pub fn conclude(title: &str, path: &Path, results: &[Results], record: &Record) -> Result<()> {
     let mut page = Page::new(title);
     for results in results {
         page = page::add(page, results, &(results.promises)(results))?;
     }
-    page = page::facts(page);
+    page = page::facts(page, record);
     page.write(path)?;
     println!("\nThe pictures: {}", path.display());
     let objections = results.iter().flat_map(Results::objections).collect::<Vec<_>>();

@@ -10,6 +10,7 @@ use crate::load::traffic::Class;
 use crate::report::axis::Axis;
 use crate::report::chart::Chart;
 use crate::report::html::Page;
+use crate::report::record::Record;
 use anyhow::Result;
 
 /// Points of a distribution's line.
@@ -78,8 +79,8 @@ pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> 
 }
 
 /// Adds what a reader needs to run it again: the command, versions, the machine.
-pub fn facts(page: Page) -> Page {
-    page.heading("How this was made").table(["", ""], super::facts::facts())
+pub fn facts(page: Page, record: &Record) -> Page {
+    page.heading("How this was made").code(&record.command).table(["", ""], record.facts())
 }
 
 /// Whether a target's queue and batch are worth a picture: where there is something to queue.

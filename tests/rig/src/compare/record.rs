@@ -1,25 +1,38 @@
 //! What came of a comparison as JSON, to be kept under `benches/record`.
 
-use super::facts::facts;
 use super::figures::{ClassFigures, Figures, quantile};
 use super::scenario::Results;
-use crate::envoy::root;
-use anyhow::{Context, Result};
-use serde_json::{Map, Value, json};
+use crate::envoy::{Config, root};
+use crate::peers::Peer;
+use crate::report::record::{Record, UNKNOWN};
+use anyhow::Result;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
-/// Writes the record of `results` under today's date and `name`, and says where.
-pub fn write(name: &str, results: &[Results]) -> Result<PathBuf> {
-    let facts: Map<String, Value> = facts().into_iter().map(|[name, value]| (name, json!(value))).collect();
-    let day = facts.get("time").and_then(Value::as_str).and_then(|time| time.get(..10)).unwrap_or("undated");
+/// The record of `results`, with the versions of all that took part or could have.
+pub fn of(results: &[Results], seed: u64) -> Record {
+    let figures = json!({ "scenarios": results.iter().map(scenario).collect::<Vec<_>>() });
+    let mut record = Record::new("Ways to a model server", &[seed], figures);
+    if let Some(size) = module_size() {
+        record = record.version("filter", &format!("{size} bytes"));
+    }
+    for peer in Peer::ALL.into_iter().filter(|peer| peer.installed()) {
+        record = record.version(peer.name(), peer.version().as_deref().unwrap_or(UNKNOWN));
+    }
+    record
+}
+
+/// Writes it where dated records are kept, under its day and `name`, and says where.
+pub fn keep(name: &str, record: &Record) -> Result<PathBuf> {
+    let day = record.date.get(..10).unwrap_or(UNKNOWN);
     let path = root().join(format!("benches/record/{day}-{name}.json"));
-    let record = json!({
-        "how": facts,
-        "scenarios": results.iter().map(scenario).collect::<Vec<_>>(),
-    });
-    fs::write(&path, format!("{record:#}\n")).with_context(|| format!("cannot write {}", path.display()))?;
+    record.write(&path)?;
     Ok(path)
+}
+
+fn module_size() -> Option<u64> {
+    Some(fs::metadata(Config::shipped("envoy.yaml").ok()?.module).ok()?.len())
 }
 
 fn scenario(results: &Results) -> Value {

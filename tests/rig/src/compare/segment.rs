@@ -4,7 +4,8 @@
 use super::figures::Round;
 use super::stage::Door;
 use super::timeline::{Places, Watch, idle};
-use crate::load::client;
+use crate::load::client::{self, Options};
+use crate::load::drive::open_loop;
 use crate::load::outcome::Outcome;
 use crate::load::traffic::Planned;
 use anyhow::{Result, ensure};
@@ -55,14 +56,15 @@ pub async fn send(
     bar: &ProgressBar,
 ) -> Result<Round> {
     // A connection for each request: some servers close one that is kept just when its next request is sent.
-    let http = Client::builder().no_proxy().pool_max_idle_per_host(0).build()?;
+    let options = Options { keep_alive: false, ..Options::default() };
+    let http = options.client()?;
     let url: Arc<str> = format!("http://{}/v1/chat/completions", door.address).into();
     let warm_up = if segment.clients > 0 { WARM_UP } else { Duration::ZERO };
     let watch = Watch::begin(Places { servers: servers.to_vec(), admin: door.admin, every: look_every })?;
     let start = Instant::now() + warm_up;
     let closed = closed_loop(segment, &http, &url, start);
     let mut outcomes = match segment.pace {
-        Pace::Open => open_loop(&segment.plan, &http, &url, start, bar).await,
+        Pace::Open => open_loop(&segment.plan, &http, &url, &options, start, bar).await,
         Pace::OneByOne => one_by_one(&segment.plan, &http, &url, start, bar).await,
     };
     outcomes.extend(closed.end().await);
@@ -79,27 +81,6 @@ pub async fn send(
         }
     }
     Ok(Round { outcomes, timeline })
-}
-
-async fn open_loop(
-    plan: &[Planned],
-    http: &Client,
-    url: &Arc<str>,
-    start: Instant,
-    bar: &ProgressBar,
-) -> Vec<Outcome> {
-    let mut under_way = JoinSet::new();
-    for planned in plan {
-        let (http, url, bar, planned) = (http.clone(), Arc::clone(url), bar.clone(), planned.clone());
-        let due = start + planned.at;
-        sleep_until(due).await;
-        under_way.spawn(async move {
-            let outcome = client::send(&http, &url, &planned, due).await;
-            bar.inc(1);
-            outcome
-        });
-    }
-    under_way.join_all().await
 }
 
 async fn one_by_one(

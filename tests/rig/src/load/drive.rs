@@ -5,6 +5,7 @@ use super::outcome::Outcome;
 use super::traffic::Planned;
 use anyhow::{Context, Result, ensure};
 use indicatif::ProgressBar;
+use reqwest::Client;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,9 +20,19 @@ pub async fn drive(
     options: &Options,
     bar: &ProgressBar,
 ) -> Result<Vec<Outcome>> {
-    let client = options.client()?;
+    Ok(open_loop(plan, &options.client()?, url, options, Instant::now(), bar).await)
+}
+
+/// The same with a client that is there already, and the moments counted from `start` on.
+pub async fn open_loop(
+    plan: &[Planned],
+    client: &Client,
+    url: &str,
+    options: &Options,
+    start: Instant,
+    bar: &ProgressBar,
+) -> Vec<Outcome> {
     let (url, options): (Arc<str>, _) = (url.into(), Arc::new(options.clone()));
-    let start = Instant::now();
     let mut under_way = JoinSet::new();
     for planned in plan {
         let (client, url, bar, planned) = (client.clone(), Arc::clone(&url), bar.clone(), planned.clone());
@@ -34,7 +45,7 @@ pub async fn drive(
             outcome
         });
     }
-    Ok(under_way.join_all().await)
+    under_way.join_all().await
 }
 
 /// Closed loop: `clients` clients share `supply`, and each sends its next request when its last one has ended, until the

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What stands for a fact that could not be found out.
-const UNKNOWN: &str = "unknown";
+pub const UNKNOWN: &str = "unknown";
 
 /// One run, as it is kept in `benches/record/`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
