@@ -17,6 +17,7 @@ cd -- "$here"
 
 module=$here/target/sluice.wasm
 trap_module=$here/target/sluice-trap.wasm
+bare_module=$here/target/bare.wasm
 envoy=$here/target/envoy/$envoy_version/envoy
 
 # ---- commands: the line with #: above each is what help prints
@@ -100,7 +101,10 @@ cmd_bench() {
       rig compare --real "$@"
       ;;
     admission) rig bench-admission "$@" ;;
-    overhead) rig overhead "$@" ;;
+    overhead)
+      build_bare_module
+      rig overhead "$@"
+      ;;
     memory) cargo test --locked --package sluice --test envoy -- --ignored --nocapture e2e::memory ;;
   esac
 }
@@ -109,6 +113,7 @@ cmd_bench() {
 cmd_test() {
   cmd_wasm
   build_trap_module
+  build_bare_module
   cmd_envoy
   step "testing"
   cargo test --workspace --locked --no-fail-fast "$@"
@@ -167,6 +172,7 @@ cmd_lint() {
   cargo clippy --workspace --all-targets --locked -- -D warnings
   cargo clippy --package fuzz --features envoy --bins --locked -- -D warnings
   cargo clippy --package sluice --lib --locked --target "$wasm_target" -- -D warnings
+  cargo clippy --package bare --lib --locked --target "$wasm_target" -- -D warnings
   cargo clippy --package sluice --lib --locked --no-default-features -- -D warnings
   step "borders"
   check_borders
@@ -207,6 +213,14 @@ build_trap_module() {
   step "building the filter's twin for tests"
   cargo build --release --locked --package sluice --features trap --target "$wasm_target" --target-dir "$dir"
   put "$dir/$wasm_target/release/sluice.wasm" "$trap_module"
+}
+
+# The module that makes the filter's calls of the host and nothing else, to measure them.
+build_bare_module() {
+  need_wasm_target
+  step "building the bare module"
+  cargo build --release --locked --package bare --target "$wasm_target"
+  put "$(cargo_dir)/$wasm_target/release/bare.wasm" "$bare_module"
 }
 
 # put FILE PLACE: copies so that whoever reads the place sees the old file or the new one, whole.

@@ -1,5 +1,6 @@
 //! What is only true of the real Envoy, and the stories' world on it.
 
+mod bare;
 mod connections;
 mod corpus;
 mod exchange;

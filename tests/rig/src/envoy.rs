@@ -46,6 +46,8 @@ pub struct Config {
     pub upstream_keep_alive: bool,
     /// Idle timeouts in place of the shipped ones, by route.
     pub idle_timeouts: Vec<(String, Duration)>,
+    /// Whether the routes retry as the shipped ones do; false only to see what that costs.
+    pub retries: bool,
     /// How long requests under a replaced policy may go on.
     pub drain: Duration,
     /// `allow_on_headers_stop_iteration`; false only to see what the filter says then.
@@ -72,6 +74,7 @@ impl Config {
             breakers: None,
             upstream_keep_alive: true,
             idle_timeouts: Vec::new(),
+            retries: true,
             drain: Duration::from_secs(60),
             header_hold: true,
             filters: Vec::new(),
@@ -82,6 +85,11 @@ impl Config {
     /// The module's twin whose VM a request can make fail or hang. `SLUICE_WASM_TRAP` names another one.
     pub fn trap_module() -> Result<PathBuf> {
         present("SLUICE_WASM_TRAP", root().join("target/sluice-trap.wasm"))
+    }
+
+    /// The module that makes the filter's calls of the host and nothing else. `SLUICE_WASM_BARE` names another one.
+    pub fn bare_module() -> Result<PathBuf> {
+        present("SLUICE_WASM_BARE", root().join("target/bare.wasm"))
     }
 
     /// Whether Envoy accepts this configuration: `envoy --mode validate`, which loads the module and the policy too.

@@ -59,6 +59,11 @@ impl Bootstrap {
         for (route, timeout) in &config.idle_timeouts {
             set_idle_timeout(&mut listener, route, *timeout)?;
         }
+        if !config.retries {
+            for route in routes(&mut listener)? {
+                at(route, "/route")?.as_object_mut().context("a route")?.remove("retry_policy");
+            }
+        }
         let filters = at(&mut listener, &format!("{MANAGER}/http_filters"))?;
         filters.as_array_mut().context("http_filters")?.splice(..0, config.filters.iter().cloned());
         for (name, format) in &config.log_fields {
@@ -156,10 +161,12 @@ fn set_one_request_a_connection(rest: &mut Value) -> Result<()> {
     Ok(())
 }
 
+fn routes(listener: &mut Value) -> Result<&mut Vec<Value>> {
+    at(listener, &format!("{MANAGER}/route_config/virtual_hosts/0/routes"))?.as_array_mut().context("routes")
+}
+
 fn set_idle_timeout(listener: &mut Value, name: &str, timeout: Duration) -> Result<()> {
-    let routes = at(listener, &format!("{MANAGER}/route_config/virtual_hosts/0/routes"))?;
-    let routes = routes.as_array_mut().context("routes")?;
-    let route = routes.iter_mut().find(|route| route["name"] == name);
+    let route = routes(listener)?.iter_mut().find(|route| route["name"] == name);
     let route = route.with_context(|| format!("no route {name}"))?;
     *at(route, "/route/idle_timeout")? = json!(format!("{}s", timeout.as_secs_f64()));
     Ok(())

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// Before this has passed nothing counts.
-const WARM_UP: Duration = Duration::from_millis(300);
+const WARM_UP: Duration = Duration::from_millis(100);
 
 /// What one turn of a target came to.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -146,6 +146,16 @@ pub async fn open_loop(
         latencies.extend(client??);
     }
     Ok(latencies)
+}
+
+/// Sends one request and returns once its answer is there. One other than 200 is an error.
+pub async fn once(address: SocketAddr, request: &[u8]) -> Result<()> {
+    let mut stream = send(address, request).await?;
+    let mut received = Vec::with_capacity(4096);
+    while !is_whole(&received, Answer::Whole)? {
+        ensure!(stream.read_buf(&mut received).await? > 0, "the connection ended within an answer");
+    }
+    Ok(())
 }
 
 /// A connection on which `bytes` have been sent.

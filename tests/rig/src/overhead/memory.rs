@@ -4,7 +4,7 @@
 use super::chat::{Answer, request};
 use super::client::send;
 use super::machine;
-use super::target::{Kind, ONE_SLOT, start};
+use super::target::{ONE_SLOT, Target, start};
 use super::upstream::Upstream;
 use crate::envoy::Envoy;
 use anyhow::{Result, ensure};
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Bytes that each of the requests that wait takes.
 #[derive(Debug, Serialize)]
 pub struct Parked {
-    pub kind: Kind,
+    pub target: Target,
     pub count: usize,
     /// Of Envoy's resident memory: connection, headers and body with all buffers around them.
     pub resident: f64,
@@ -29,17 +29,17 @@ pub struct Parked {
 }
 
 /// Lets `count` requests of `size` bytes wait.
-pub async fn parked(kind: Kind, count: usize, size: usize, cpu: usize) -> Result<Parked> {
+pub async fn parked(target: Target, count: usize, size: usize, cpu: usize) -> Result<Parked> {
     let upstream = Upstream::start()?;
-    let envoy = start(kind, upstream.address(), cpu, Some(ONE_SLOT))?;
+    let envoy = start(&target, upstream.address(), cpu, Some(ONE_SLOT))?;
     let mut open = Vec::new();
     // The first of them makes the pools and tables that the others only fill.
     let early = count / 10;
-    let before = fill(&envoy, kind, &mut open, early, size).await?;
-    let after = fill(&envoy, kind, &mut open, early + count, size).await?;
+    let before = fill(&envoy, &target, &mut open, early, size).await?;
+    let after = fill(&envoy, &target, &mut open, early + count, size).await?;
     let each = |from: u64, to: u64| (to as f64 - from as f64) / count as f64;
     Ok(Parked {
-        kind,
+        target,
         count,
         resident: each(before.resident, after.resident),
         module: each(before.modules, after.modules),
@@ -49,7 +49,7 @@ pub async fn parked(kind: Kind, count: usize, size: usize, cpu: usize) -> Result
 /// Sends until `count` of them wait, and measures.
 async fn fill(
     envoy: &Envoy,
-    kind: Kind,
+    target: &Target,
     open: &mut Vec<TcpStream>,
     count: usize,
     size: usize,
@@ -57,11 +57,11 @@ async fn fill(
     while open.len() < count {
         let bytes = request(size, Answer::Never, open.len() as u64);
         // Of the last byte the buffer filter is kept in want.
-        let sent = if kind == Kind::Sluice { &bytes[..] } else { &bytes[..bytes.len() - 1] };
+        let sent = if *target == Target::Sluice { &bytes[..] } else { &bytes[..bytes.len() - 1] };
         open.push(send(envoy.addr(), sent).await?);
     }
     // One has Sluice's only slot.
-    let (gauge, wanted) = if kind == Kind::Sluice { (QUEUED, count - 1) } else { (ACTIVE, count) };
+    let (gauge, wanted) = if *target == Target::Sluice { (QUEUED, count - 1) } else { (ACTIVE, count) };
     let deadline = Instant::now() + PATIENCE;
     loop {
         let seen = envoy.stats()?.get(gauge);

@@ -2,9 +2,10 @@
 
 use super::client::Turn;
 use super::memory::Parked;
-use super::target::{KINDS, Kind};
+use super::steps::STEPS;
+use super::target::Target;
+use super::turns::{Load, added, ratio};
 use super::upstream::EVENTS;
-use super::{Load, ratio};
 use crate::bench::median::median;
 use comfy_table::{CellAlignment, Table, presets};
 
@@ -21,18 +22,60 @@ pub fn rates(loads: &[Load<Turn>]) -> Table {
         "others' CPU",
     ]);
     for load in loads {
-        for kind in KINDS {
-            let figure = |figure: fn(&Turn) -> f64| median(load.of(kind).iter().map(figure));
+        for (target, turns) in &load.turns {
+            let figure = |figure: fn(&Turn) -> f64| median(turns.iter().map(figure));
             table.add_row([
                 load.body_bytes.to_string(),
-                kind.name().to_owned(),
+                target.name().to_owned(),
                 format!("{:.0}", figure(|turn| turn.per_second)),
                 format!("{:.1}", figure(|turn| turn.cpu_micros)),
                 format!("{:.0} %", figure(|turn| turn.busy) * 100.0),
-                format!("{:.3}", ratio(load, kind, |turn| turn.per_second)),
-                format!("{:.3}", ratio(load, kind, |turn| turn.cpu_micros)),
+                format!("{:.3}", ratio(load, target, |turn| turn.per_second)),
+                format!("{:.3}", ratio(load, target, |turn| turn.cpu_micros)),
                 format!("{:.1} %", figure(|turn| turn.others) * 100.0),
             ]);
+        }
+    }
+    table
+}
+
+/// What each step of the bare module adds to those before, and Sluice to all of them.
+pub fn calls(loads: &[Load<Turn>]) -> Table {
+    let mut table = table(&[
+        "body, bytes",
+        "Envoy with",
+        "calls",
+        "requests/s",
+        "beside buffer",
+        "CPU a request, us",
+        "its own, us",
+        "in the middle half of turns",
+        "a call, us",
+    ]);
+    for load in loads {
+        let mut before = &Target::Buffer;
+        for (target, turns) in &load.turns {
+            let own = added(load, target, before, |turn| turn.cpu_micros);
+            let [low, middle, high] = [0.25, 0.5, 0.75].map(|part| quantile(own.clone(), part));
+            let calls = match target {
+                Target::Bare { step, times } => STEPS[*step].calls_a_request(*times),
+                _ => 0.0,
+            };
+            let some = |is: bool, text: String| if is { text } else { String::new() };
+            table.add_row([
+                load.body_bytes.to_string(),
+                target.name().to_owned(),
+                some(calls > 0.0, calls.to_string()),
+                format!("{:.0}", median(turns.iter().map(|turn| turn.per_second))),
+                format!("{:.3}", ratio(load, target, |turn| turn.per_second)),
+                format!("{:.1}", median(turns.iter().map(|turn| turn.cpu_micros))),
+                some(target != before, format!("{middle:+.1}")),
+                some(target != before, format!("{low:+.1} to {high:+.1}")),
+                some(calls > 0.0, format!("{:.2}", middle / calls)),
+            ]);
+            if !matches!(target, Target::Sluice | Target::Build(_)) {
+                before = target;
+            }
         }
     }
     table
@@ -51,16 +94,16 @@ pub fn events(loads: &[Load<Turn>]) -> Table {
         "others' CPU",
     ]);
     for load in loads {
-        for kind in KINDS {
-            let figure = |figure: fn(&Turn) -> f64| median(load.of(kind).iter().map(figure));
+        for (target, turns) in &load.turns {
+            let figure = |figure: fn(&Turn) -> f64| median(turns.iter().map(figure));
             let micros = figure(|turn| turn.cpu_micros);
             table.add_row([
                 format!("{EVENTS} events"),
-                kind.name().to_owned(),
+                target.name().to_owned(),
                 format!("{:.2}", micros / 1e3),
                 format!("{:.2}", micros / f64::from(EVENTS)),
                 format!("{:.0}", 1e6 / micros),
-                format!("{:.3}", ratio(load, kind, |turn| turn.cpu_micros)),
+                format!("{:.3}", ratio(load, target, |turn| turn.cpu_micros)),
                 format!("{:.0}", figure(|turn| turn.pieces)),
                 format!("{:.1} %", figure(|turn| turn.others) * 100.0),
             ]);
@@ -74,24 +117,18 @@ pub fn latency(loads: &[Load<Vec<f64>>]) -> Table {
     let mut table =
         table(&["body, bytes", "Envoy with", "P50, ms", "P99, ms", "P50 added", "P99 added", "of"]);
     for load in loads {
-        let quantile = |kind: Kind, part: f64| {
-            let mut all: Vec<f64> = load.of(kind).iter().flatten().copied().collect();
-            all.sort_by(f64::total_cmp);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
-            let place = (all.len() as f64 * part) as usize;
-            all.get(place).copied().unwrap_or(f64::NAN)
-        };
-        for kind in KINDS {
-            let [p50, p99] = [0.5, 0.99].map(|part| quantile(kind, part));
-            let [plain50, plain99] = [0.5, 0.99].map(|part| quantile(Kind::Plain, part));
+        let of = |target: &Target, part| quantile(load.of(target).concat(), part);
+        for (target, turns) in &load.turns {
+            let [p50, p99] = [0.5, 0.99].map(|part| of(target, part));
+            let [plain50, plain99] = [0.5, 0.99].map(|part| of(&Target::Plain, part));
             table.add_row([
                 load.body_bytes.to_string(),
-                kind.name().to_owned(),
+                target.name().to_owned(),
                 format!("{p50:.3}"),
                 format!("{p99:.3}"),
                 format!("{:+.3}", p50 - plain50),
                 format!("{:+.3}", p99 - plain99),
-                load.of(kind).iter().map(Vec::len).sum::<usize>().to_string(),
+                turns.iter().map(Vec::len).sum::<usize>().to_string(),
             ]);
         }
     }
@@ -101,15 +138,23 @@ pub fn latency(loads: &[Load<Vec<f64>>]) -> Table {
 /// Memory of requests that wait.
 pub fn parked(parked: &[Parked]) -> Table {
     let mut table = table(&["held by", "requests", "Envoy's memory each, bytes", "the module's each, bytes"]);
-    for Parked { kind, count, resident, module } in parked {
+    for Parked { target, count, resident, module } in parked {
         table.add_row([
-            kind.name().to_owned(),
+            target.name().to_owned(),
             count.to_string(),
             format!("{resident:.0}"),
             format!("{module:.0}"),
         ]);
     }
     table
+}
+
+/// The value below which this part of them lies; NaN where there is none.
+fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+    let place = (values.len() as f64 * part) as usize;
+    values.get(place).copied().unwrap_or(f64::NAN)
 }
 
 fn table(header: &[&str]) -> Table {
