@@ -128,6 +128,19 @@ impl Bench {
     }
 }
 
+/// Adds the turns of the same targets under the same loads.
+pub fn append<T>(loads: &mut Vec<Load<T>>, more: Vec<Load<T>>) {
+    if loads.is_empty() {
+        *loads = more;
+        return;
+    }
+    for (load, more) in loads.iter_mut().zip(more) {
+        for ((_, turns), (_, more)) in load.turns.iter_mut().zip(more.turns) {
+            turns.extend(more);
+        }
+    }
+}
+
 /// The median over the turns of one target of what `figure` says of each beside the buffer filter's in the same round.
 pub fn ratio(load: &Load<Turn>, target: &Target, figure: fn(&Turn) -> f64) -> f64 {
     let turns = load.of(target).iter().zip(load.of(&Target::Buffer));
