@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod bench;
 pub mod compare;
+pub mod curve;
 pub mod demo;
 pub mod envoy;
 pub mod front;

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
 use rig::model::http::ModelServer;
 use rig::sim::options::Options;
-use rig::{advise, bench, compare, demo, front, load, overhead, run, sweep};
+use rig::{advise, bench, compare, curve, demo, front, load, overhead, run, sweep};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -42,6 +42,8 @@ enum Command {
     },
     /// Send the same traffic through several ways to a model server, in turns, and compare.
     Compare(compare::Options),
+    /// Measure what a real server needs for its steps and prompts, and hold the simulated one against it.
+    Curve(Box<curve::Options>),
     /// Try a grid of policies on a trace in virtual time, and say which to take.
     Advise(Box<advise::Options>),
     /// Run Envoy before a server of one's own until standard input ends; prints where it listens.
@@ -95,6 +97,7 @@ async fn execute(command: Command) -> Result<()> {
         Command::Run { port, admin_port } => run::run(port, admin_port).await,
         Command::Demo { seed } => demo::demo(seed).await,
         Command::Compare(options) => compare::compare(options).await,
+        Command::Curve(options) => curve::curve(*options).await,
         Command::Advise(options) => advise::advise(&options),
         Command::Front(options) => front::front(options).await,
         Command::Batch(options) => sweep::batch(&options),

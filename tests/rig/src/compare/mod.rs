@@ -1,11 +1,11 @@
 //! `rig compare`: the same traffic through several ways to a model server, in turns, and what came of it.
 
-mod figures;
+pub mod figures;
 mod page;
 pub mod policy;
 pub mod promise;
 mod rates;
-mod real;
+pub mod real;
 pub mod record;
 pub mod scenario;
 mod search;

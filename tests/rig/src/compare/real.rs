@@ -107,7 +107,7 @@ fn more_slots(results: &Results) -> Vec<Promise> {
 }
 
 /// The same short requests for every target of a round.
-fn segment(size: Size, round: usize, clients: usize) -> Segment {
+pub fn segment(size: Size, round: usize, clients: usize) -> Segment {
     let seed = size.seed.wrapping_mul(1_000).wrapping_add(round as u64);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let plan = (0..size.shorts).map(|_| {
