@@ -22,7 +22,7 @@ use crate::peers::Peer;
 use crate::peers::llama::Llama;
 use crate::report::html::Page;
 use crate::report::record::Record;
-use crate::sim::preset::Preset;
+use crate::sim::options::Options as Server;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use scenario::{Results, Scenario};
@@ -66,9 +66,12 @@ pub struct Options {
     /// Where the page goes; `target/report/compare.html` or `real.html` where not given.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Writes a record under `benches/record`, too.
-    #[arg(long)]
-    record: bool,
+    /// Writes a record under `benches/record`, too, under this name; `compare` or `real` where none is given.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", value_parser = record::name)]
+    record: Option<String>,
+    /// The simulated server.
+    #[command(flatten)]
+    server: Server,
 }
 
 /// The scenarios before the simulated server.
@@ -99,14 +102,15 @@ pub async fn compare(options: Options) -> Result<()> {
     let name = if options.real { "real" } else { "compare" };
     let path = options.out.unwrap_or_else(|| root().join(format!("target/report/{name}.html")));
     let record = record::of(&results, options.seed);
-    if options.record {
+    if let Some(named) = &options.record {
+        let name = if named.is_empty() { name } else { named };
         println!("The record: {}", record::keep(name, &record)?.display());
     }
     conclude("Sluice beside other ways to a model server", &path, &results, &record)
 }
 
 async fn simulated(options: &Options) -> Result<Vec<Results>> {
-    let spec = Preset::Gpu.spec();
+    let spec = options.server.spec()?;
     let size = |rounds, seconds| rates::Size {
         seed: options.seed,
         rounds: options.rounds.unwrap_or(rounds),
@@ -121,7 +125,7 @@ async fn simulated(options: &Options) -> Result<Vec<Results>> {
     let servers = servers.each_ref().map(ModelServer::address);
     let mut results = Vec::new();
     for which in scenarios {
-        let scenario = match which {
+        let mut scenario = match which {
             Which::Mixed => {
                 let targets = vec![Target::Direct, Target::Envoy, Target::Breakers, Target::Sluice];
                 let targets = with(targets, peers(options.peers), &[Target::Bound, Target::Alone]);
@@ -141,6 +145,7 @@ async fn simulated(options: &Options) -> Result<Vec<Results>> {
                 simulated::trace(spec, size(2, 20), &servers, targets)?
             }
         };
+        scenario.about.insert(0, options.server.said()?);
         results.push(play(scenario.only(&options.target)?).await?);
     }
     Ok(results)

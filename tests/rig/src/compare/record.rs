@@ -31,6 +31,13 @@ pub fn keep(name: &str, record: &Record) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// A name that is one of a file, from a command line; nothing for the usual one.
+pub fn name(text: &str) -> Result<String, String> {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
+    let good = text.chars().all(plain) && !text.starts_with('.');
+    good.then(|| text.to_owned()).ok_or_else(|| "letters, digits, -, _ and . make a record's name".to_owned())
+}
+
 fn module_size() -> Option<u64> {
     Some(fs::metadata(Config::shipped("envoy.yaml").ok()?.module).ok()?.len())
 }
@@ -94,4 +101,17 @@ fn ratios(figures: &Figures, reference: &Figures) -> Value {
 /// To a tenth of a thousandth; null where there is no such number.
 fn rounded(value: f64) -> Value {
     if value.is_finite() { json!((value * 1e4).round() / 1e4) } else { Value::Null }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_kept_where_records_are() {
+        assert_eq!((name("real-2").unwrap(), name("").unwrap()), ("real-2".to_owned(), String::new()));
+        for text in ["../x", "a/b", ".x", "a b"] {
+            assert!(name(text).unwrap_err().contains("letters"), "{text}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use crate::compare::record::keep;
 use crate::peers::llama::Llama;
 use crate::report::record::Record;
 use crate::sim::options::Options as Server;
+use crate::sim::spec::Spec;
 use anyhow::{Result, ensure};
 use clap::Args;
 use comfy_table::Table;
@@ -17,6 +18,7 @@ use fit::Curve;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Url;
 use serde_json::json;
+use std::time::Duration;
 
 /// What to measure.
 #[derive(Args, Debug)]
@@ -67,7 +69,7 @@ pub async fn curve(options: Options) -> Result<()> {
             }
         };
         let fitted = curve.fit(spec);
-        let micros = |cost: std::time::Duration| format!("{:.1}", cost.as_secs_f64() * 1e6);
+        let micros = |cost: Duration| format!("{:.1}", cost.as_secs_f64() * 1e6);
         println!("{}", table(&curve, &fitted, &spec));
         println!(
             "fitted: --base-us {} --per-sequence-us {} --per-prefill-token-us {} --per-context-token-us {}",
@@ -103,7 +105,7 @@ fn chat(url: &Url) -> String {
 }
 
 /// A row for each point: measured, by the line fitted, by the simulated server asked for.
-fn table(curve: &Curve, fitted: &crate::sim::spec::Spec, spec: &crate::sim::spec::Spec) -> Table {
+fn table(curve: &Curve, fitted: &Spec, spec: &Spec) -> Table {
     let mut table = new_table(["what", "", "measured, ms", "fitted", "", "simulated", ""]);
     for ((what, n, measured, by_fit), (.., by_spec)) in
         curve.beside(fitted).into_iter().zip(curve.beside(spec))

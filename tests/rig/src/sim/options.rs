@@ -3,7 +3,7 @@
 use super::preset::Preset;
 use super::spec::{Scheduling, Spec};
 use anyhow::{Context as _, Result};
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 use std::time::Duration;
 
 /// Flags named as vLLM's where it has them; what is not given is as in the preset.
@@ -76,6 +76,25 @@ impl Options {
         spec.check().context("the server cannot be simulated")?;
         Ok(spec)
     }
+
+    /// The server in words: where its figures come from, which they are, and what of them is otherwise than there.
+    pub fn said(&self) -> Result<String> {
+        let (spec, preset) = (self.spec()?, self.preset.spec());
+        let micros = |cost: Duration| cost.as_secs_f64() * 1e6;
+        Ok(format!(
+            "The server is the preset {} ({}){}: {} sequences, {} tokens a step at most; a step lasts {} us, {} us for each \
+             sequence, {} us for each prompt token and {} us for each token of context.",
+            self.preset.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default(),
+            self.preset.source(),
+            if spec == preset { "" } else { ", with changes" },
+            spec.max_num_seqs,
+            spec.max_num_batched_tokens,
+            micros(spec.base),
+            micros(spec.per_sequence),
+            micros(spec.per_prefill_token),
+            micros(spec.per_context_token),
+        ))
+    }
 }
 
 /// Microseconds, with a fraction if need be.
@@ -110,6 +129,19 @@ mod tests {
         };
         let flags = "rig --chunked-prefill false --scheduling priority --per-context-token-us 0.064";
         assert_eq!(spec(flags).unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_server_says_where_its_figures_come_from_and_whether_they_are_those() {
+        let said =
+            |flags: &str| Line::try_parse_from(flags.split_whitespace()).unwrap().options.said().unwrap();
+        let a100 = said("rig --preset a100");
+        assert!(
+            a100.contains("a100 (Vidur") && a100.contains(": 256 sequences") && a100.contains("64.3 us"),
+            "{a100}"
+        );
+        let fewer = said("rig --preset a100 --max-num-seqs 16");
+        assert!(fewer.contains("with changes: 16 sequences"), "{fewer}");
     }
 
     #[test]

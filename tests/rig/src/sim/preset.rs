@@ -21,6 +21,16 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// Where the figures come from.
+    pub fn source(self) -> &'static str {
+        match self {
+            Preset::Gpu => "round figures in the order of an 8B model on one large GPU, not measured",
+            Preset::A40 => "Vidur's profile of Llama-2-7B on an A40, and NVIDIA's data sheet",
+            Preset::A100 => "Vidur's profile of Llama-3-8B on an A100, and NVIDIA's data sheet",
+            Preset::Cpu => "fitted to llama.cpp's server with SmolLM2 135M on two cores",
+        }
+    }
+
     /// The figures of this server.
     pub fn spec(self) -> Spec {
         match self {
