@@ -54,12 +54,11 @@ pub async fn demo(seed: u64) -> Result<()> {
         without: Target::Envoy,
         promises: |results: &Results| {
             let (with, without) = (Target::Sluice, Target::Envoy);
-            let mut promises = vec![
-                lower(results, with, without, Time::FirstToken, 0.99, 5.0),
-                lower(results, with, without, Time::Whole, 0.99, 2.0),
-            ];
+            let times = [(Time::FirstToken, 5.0), (Time::Whole, 2.0)];
+            let lower = times.map(|(time, least)| lower(results, with, without, time, 0.99, least));
+            let mut promises = Vec::from_iter(lower.into_iter().flatten());
             promises.extend(served(results, with, 0.99, 0.95));
-            promises.push(throughput(results, with, 0.9));
+            promises.extend(throughput(results, with, 0.9));
             promises
         },
     };

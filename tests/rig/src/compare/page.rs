@@ -56,9 +56,13 @@ pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> 
             "Tokens of complete answers a second, from a segment's first arrival to its last end.",
         )
         .picture(&refusals(results)?, "Requests that were refused, failed, or were not over in time.")
-        .table(table::HEAD, table::rows(results))
-        .text(&format!("The same as ratios to {}:", results.reference.name()))
-        .table(table::HEAD, table::ratios(results))
+        .table(table::HEAD, table::rows(results));
+    if results.figures(results.reference).is_some() {
+        page = page
+            .text(&format!("The same as ratios to {}:", results.reference.name()))
+            .table(table::HEAD, table::ratios(results));
+    }
+    page = page
         .text("What failed, how long lines grew, and how far behind its plan the load generator fell:")
         .table(
             [
@@ -70,11 +74,11 @@ pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> 
                 "sent late",
             ],
             results.targets.iter().map(waits),
+        )
+        .table(
+            ["target", "what it is"],
+            results.targets.iter().map(|played| [played.target.name(), played.target.about()]),
         );
-    page = page.table(
-        ["target", "what it is"],
-        results.targets.iter().map(|played| [played.target.name(), played.target.about()]),
-    );
     Ok(page.text("The filter's policy:").code(&results.policy))
 }
 

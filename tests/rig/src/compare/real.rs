@@ -96,12 +96,12 @@ pub fn scenario(
 
 fn two_slots(results: &Results) -> Vec<Promise> {
     let mut promises = more_slots(results);
-    promises.insert(1, lower(results, Target::Sluice, Target::Direct, Time::FirstToken, 0.5, 20.0));
+    promises.extend(lower(results, Target::Sluice, Target::Direct, Time::FirstToken, 0.5, 20.0));
     promises
 }
 
 fn more_slots(results: &Results) -> Vec<Promise> {
-    let mut promises = vec![near_bound(results, Target::Sluice, Time::Whole, 0.5, 1.2)];
+    let mut promises = Vec::from_iter(near_bound(results, Target::Sluice, Time::Whole, 0.5, 1.2));
     promises.extend(served(results, Target::Sluice, 1.0, 1.0));
     promises
 }

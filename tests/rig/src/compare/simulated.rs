@@ -52,12 +52,11 @@ pub fn mixed(spec: Spec, size: Size, found: Found, servers: &[SocketAddr], targe
         found.said(spec),
     ];
     let promises = |results: &Results| {
-        let mut promises = vec![
-            near_bound(results, Target::Sluice, Time::FirstToken, 0.99, 1.2),
-            near_bound(results, Target::Sluice, Time::Whole, 0.99, 1.2),
-        ];
+        let times = [Time::FirstToken, Time::Whole];
+        let near = times.map(|time| near_bound(results, Target::Sluice, time, 0.99, 1.2));
+        let mut promises = Vec::from_iter(near.into_iter().flatten());
         promises.extend(served(results, Target::Sluice, 0.99, 0.95));
-        promises.push(throughput(results, Target::Sluice, THROUGHPUT));
+        promises.extend(throughput(results, Target::Sluice, THROUGHPUT));
         promises
     };
     scenario("mixed", about, spec, size, found, servers, targets, rates.plans(size), promises)
@@ -82,10 +81,10 @@ pub fn overload(
         size.span.as_secs(),
     )];
     let promises = |results: &Results| {
-        vec![
-            lower(results, Target::Sluice, Target::Envoy, Time::FirstToken, 0.99, 10.0),
-            lower(results, Target::Sluice, Target::Envoy, Time::Whole, 0.99, 3.0),
-        ]
+        let times = [(Time::FirstToken, 10.0), (Time::Whole, 3.0)];
+        let lower =
+            times.map(|(time, least)| lower(results, Target::Sluice, Target::Envoy, time, 0.99, least));
+        lower.into_iter().flatten().collect()
     };
     Ok(scenario("overload", about, spec, size, found, servers, targets, rates.plans(size), promises))
 }
@@ -152,10 +151,9 @@ pub fn two(spec: Spec, size: Size, servers: &[SocketAddr], targets: Vec<Target>)
         size.span.as_secs(),
     )];
     let promises = |results: &Results| {
-        vec![
-            near_bound(results, Target::SluiceTwo, Time::FirstToken, 0.99, 1.2),
-            near_bound(results, Target::SluiceTwo, Time::Whole, 0.99, 1.2),
-        ]
+        let times = [Time::FirstToken, Time::Whole];
+        let near = times.map(|time| near_bound(results, Target::SluiceTwo, time, 0.99, 1.2));
+        near.into_iter().flatten().collect()
     };
     let setting = Setting {
         servers: servers.to_vec(),

@@ -25,7 +25,7 @@ pub fn rows(results: &Results) -> Vec<[String; 12]> {
     results.targets.iter().map(row).collect()
 }
 
-/// The same as ratios to the reference.
+/// The same as ratios to the reference; none where that was not sent anything.
 pub fn ratios(results: &Results) -> Vec<[String; 12]> {
     let Some(reference) = results.figures(results.reference) else { return Vec::new() };
     results.targets.iter().map(|played| ratio_row(played, reference)).collect()
@@ -36,7 +36,9 @@ pub fn table(results: &Results) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_FULL_CONDENSED);
     table.set_header(HEAD);
-    for (row, ratios) in rows(results).into_iter().zip(ratios(results)) {
+    let mut ratios = ratios(results).into_iter();
+    for row in rows(results) {
+        let ratios = ratios.next().unwrap_or_default();
         let cell = |(at, (value, ratio)): (usize, (String, String))| match at {
             2..=5 if !ratio.is_empty() => format!("{value}\n{ratio}"),
             _ => value,

@@ -37,10 +37,9 @@ struct Case {
     simulated: [f64; 2],
 }
 
-/// Measures and simulates all cases, prints them, and returns them for a record.
-pub async fn closeness(spec: Spec, shorts: usize, threads: usize) -> Result<Value> {
-    let llama = Llama::find()?;
-    println!("llama.cpp's server, {}, with {}", llama.version()?, llama.model());
+/// Measures all cases before llama.cpp's server, simulates them as `spec` with as many sequences, prints both, and
+/// returns them for a record.
+pub async fn closeness(llama: &Llama, spec: Spec, shorts: usize, threads: usize) -> Result<Value> {
     let mut cases = Vec::new();
     for (slots, longs) in CASES {
         let server = llama.start(slots, threads).await?;

@@ -8,7 +8,7 @@ pub mod measure;
 use crate::compare::record::keep;
 use crate::peers::llama::Llama;
 use crate::report::record::Record;
-use crate::sim::options::Options as Server;
+use crate::sim::preset::Preset;
 use crate::sim::spec::Spec;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -35,8 +35,8 @@ pub struct Options {
     /// How often each point is measured; the median counts.
     #[arg(long, default_value_t = 3)]
     repeats: usize,
-    /// In place of the curve: short requests beside long ones before llama.cpp's server, and as the simulated server
-    /// says that they fare.
+    /// After the curve, short requests beside long ones before llama.cpp's server, and as a simulated server with the
+    /// costs just found says that they fare.
     #[arg(long, conflicts_with = "url")]
     closeness: bool,
     /// Short requests for each number of long ones.
@@ -45,9 +45,9 @@ pub struct Options {
     /// Writes a record under `benches/record`, too.
     #[arg(long)]
     record: bool,
-    /// The simulated server that is held against it.
-    #[command(flatten)]
-    server: Server,
+    /// The simulated server whose costs stand beside those found.
+    #[arg(long, value_enum, default_value = "cpu")]
+    preset: Preset,
 }
 
 /// Measures, fits, and prints both.
@@ -55,37 +55,53 @@ pub async fn curve(options: Options) -> Result<()> {
     ensure!((1..=256).contains(&options.most), "--most takes 1 to 256; {} is not", options.most);
     ensure!((1..=100).contains(&options.repeats), "--repeats takes 1 to 100; {} is not", options.repeats);
     ensure!((1..=100).contains(&options.shorts), "--shorts takes 1 to 100; {} is not", options.shorts);
-    let spec = options.server.spec()?;
-    let (name, figures) = if options.closeness {
-        ("closeness", closeness::closeness(spec, options.shorts, options.threads).await?)
+    let (spec, mut closeness) = (options.preset.spec(), None);
+    let (curve, fitted) = if let Some(url) = &options.url {
+        let curve = measured(&chat(url), &options).await?;
+        let fitted = show(&curve, &spec);
+        (curve, fitted)
     } else {
-        let curve = match &options.url {
-            Some(url) => measured(&chat(url), &options).await?,
-            None => {
-                let llama = Llama::find()?;
-                println!("llama.cpp's server, {}, with {}", llama.version()?, llama.model());
-                let server = llama.start(options.most as usize, options.threads).await?;
-                measured(&format!("http://{}/v1/chat/completions", server.address()), &options).await?
-            }
-        };
-        let fitted = curve.fit(spec);
-        let micros = |cost: Duration| format!("{:.1}", cost.as_secs_f64() * 1e6);
-        println!("{}", table(&curve, &fitted, &spec));
-        println!(
-            "fitted: --base-us {} --per-sequence-us {} --per-prefill-token-us {} --per-context-token-us {}",
-            micros(fitted.base),
-            micros(fitted.per_sequence),
-            micros(fitted.per_prefill_token),
-            micros(fitted.per_context_token),
-        );
-        let points = json!({ "steps": curve.steps, "prompts": curve.prompts, "contexts": curve.contexts });
-        ("curve", points)
+        let llama = Llama::find()?;
+        println!("llama.cpp's server, {}, with {}", llama.version()?, llama.model());
+        let server = llama.start(options.most as usize, options.threads).await?;
+        let curve = measured(&format!("http://{}/v1/chat/completions", server.address()), &options).await?;
+        drop(server);
+        let fitted = show(&curve, &spec);
+        if options.closeness {
+            closeness = Some(closeness::closeness(&llama, fitted, options.shorts, options.threads).await?);
+        }
+        (curve, fitted)
     };
     if options.record {
+        let Curve { steps, prompts, contexts } = curve;
+        let figures = json!({
+            "steps": steps, "prompts": prompts, "contexts": contexts, "closeness": closeness,
+            "fitted_us": COSTS.map(|(flag, cost)| (flag, micros(cost(&fitted)))),
+        });
         let record = Record::new("A model server beside the simulated one", &[1], figures);
-        println!("The record: {}", keep(name, &record)?.display());
+        println!("The record: {}", keep("curve", &record)?.display());
     }
     Ok(())
+}
+
+/// The costs of a step, by the flags of `rig serve`.
+const COSTS: [(&str, fn(&Spec) -> Duration); 4] = [
+    ("--base-us", |spec| spec.base),
+    ("--per-sequence-us", |spec| spec.per_sequence),
+    ("--per-prefill-token-us", |spec| spec.per_prefill_token),
+    ("--per-context-token-us", |spec| spec.per_context_token),
+];
+
+fn micros(cost: Duration) -> f64 {
+    (cost.as_secs_f64() * 1e7).round() / 10.0
+}
+
+/// Prints the curve beside the lines through it, which it returns, and beside `spec`.
+fn show(curve: &Curve, spec: &Spec) -> Spec {
+    let fitted = curve.fit(*spec);
+    println!("{}", table(curve, &fitted, spec));
+    println!("fitted: {}", COSTS.map(|(flag, cost)| format!("{flag} {}", micros(cost(&fitted)))).join(" "));
+    fitted
 }
 
 async fn measured(url: &str, options: &Options) -> Result<Curve> {
@@ -106,7 +122,7 @@ fn chat(url: &Url) -> String {
 
 /// A row for each point: measured, by the line fitted, by the simulated server asked for.
 fn table(curve: &Curve, fitted: &Spec, spec: &Spec) -> Table {
-    let mut table = new_table(["what", "", "measured, ms", "fitted", "", "simulated", ""]);
+    let mut table = new_table(["what", "", "measured, ms", "fitted", "", "preset", ""]);
     for ((what, n, measured, by_fit), (.., by_spec)) in
         curve.beside(fitted).into_iter().zip(curve.beside(spec))
     {

@@ -80,7 +80,7 @@ impl Options {
     /// The server in words: where its figures come from, which they are, and what of them is otherwise than there.
     pub fn said(&self) -> Result<String> {
         let (spec, preset) = (self.spec()?, self.preset.spec());
-        let micros = |cost: Duration| cost.as_secs_f64() * 1e6;
+        let micros = |cost: Duration| cost.as_nanos() as f64 / 1e3;
         Ok(format!(
             "The server is the preset {} ({}){}: {} sequences, {} tokens a step at most; a step lasts {} us, {} us for each \
              sequence, {} us for each prompt token and {} us for each token of context.",
