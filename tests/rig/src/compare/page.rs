@@ -15,10 +15,14 @@ use anyhow::Result;
 
 /// Points of a distribution's line.
 const POINTS: usize = 200;
+/// From so many short requests on a P99 is more than the slowest of them.
+const ENOUGH: usize = 100;
 
 /// Adds a scenario: what it is, its pictures, its tables, its promises.
 pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> {
     let patience = PATIENCE.as_secs();
+    let few = results.targets.iter().any(|played| played.figures.short.sent < ENOUGH);
+    let tail = if few { 0.5 } else { 0.99 };
     let mut page = page.heading(results.name);
     for paragraph in &results.about {
         page = page.text(paragraph);
@@ -32,9 +36,10 @@ pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> 
             }),
         )
         .picture(
-            &p99(results)?,
+            &bars(results, tail)?,
             &format!(
-                "99 of 100 requests are served within this. What was refused or failed counts as {patience} s."
+                "{:.0} of 100 requests are served within this. What was refused or failed counts as {patience} s.",
+                tail * 100.0
             ),
         )
         .picture(
@@ -50,13 +55,17 @@ pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> 
             );
         }
     }
-    page = page
-        .picture(
-            &throughput(results)?,
-            "Tokens of complete answers a second, from a segment's first arrival to its last end.",
-        )
-        .picture(&refusals(results)?, "Requests that were refused, failed, or were not over in time.")
-        .table(table::HEAD, table::rows(results));
+    page = page.picture(
+        &throughput(results)?,
+        "Tokens of complete answers a second, from a segment's first arrival to its last end.",
+    );
+    let fails = |played: &Played| Class::ALL.iter().any(|&class| played.figures.class(class).served() < 1.0);
+    page = if results.targets.iter().any(fails) {
+        page.picture(&refusals(results)?, "Requests that were refused, failed, or were not over in time.")
+    } else {
+        page.text("No request was refused, failed, or was not over in time.")
+    };
+    page = page.table(table::HEAD, table::rows(results));
     if results.figures(results.reference).is_some() {
         page = page
             .text(&format!("The same as ratios to {}:", results.reference.name()))
@@ -92,11 +101,11 @@ fn shown(target: Target) -> bool {
     !matches!(target, Target::Direct | Target::Alone)
 }
 
-fn p99(results: &Results) -> Result<String> {
+fn bars(results: &Results, part: f64) -> Result<String> {
     let of = |values: fn(&Figures) -> &[f64]| {
-        results.targets.iter().map(move |played| quantile(values(&played.figures), 0.99))
+        results.targets.iter().map(move |played| quantile(values(&played.figures), part))
     };
-    Chart::new(format!("{}: P99", results.name))
+    Chart::new(format!("{}: P{:.0}", results.name, part * 100.0))
         .x(Axis::groups(results.targets.iter().map(|played| played.target.name())))
         .y(Axis::log("seconds"))
         .bars("short, first token", of(|figures| &figures.short.first_token))

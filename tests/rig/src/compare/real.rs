@@ -121,7 +121,7 @@ pub fn segment(size: Size, round: usize, clients: usize) -> Segment {
 
 fn request(random: &mut ChaCha8Rng, at: Duration, class: Class, length: Length) -> Planned {
     const WORDS: [&str; 8] = ["river", "lock", "boat", "gate", "water", "keeper", "stream", "tide"];
-    // Words that are one token each, in an order of its own, so that the server's prompt cache has little to offer.
+    // Words that are one token each.
     let words = (0..length.words).map(|_| WORDS.choose(random).copied().unwrap_or_default());
     let content = words.collect::<Vec<_>>().join(" ");
     let body = json!({
@@ -132,6 +132,8 @@ fn request(random: &mut ChaCha8Rng, at: Duration, class: Class, length: Length) 
         "stream_options": {"include_usage": true},
         // As long an answer as was asked for, whatever the model has to say.
         "ignore_eos": true,
+        // Every target is sent the same prompts: those after the first one would find them read.
+        "cache_prompt": false,
     });
     Planned { at, class, output_tokens: length.output_tokens, body: body.to_string() }
 }

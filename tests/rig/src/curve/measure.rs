@@ -108,7 +108,7 @@ impl Server<'_> {
 }
 
 /// The same request, nothing of whose prompt llama.cpp takes from an earlier one.
-pub fn uncached(body: &str) -> String {
+fn uncached(body: &str) -> String {
     let mut body: Value = serde_json::from_str(body).unwrap_or_default();
     body["cache_prompt"] = json!(false);
     body.to_string()

@@ -17,7 +17,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use fit::Curve;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Url;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// What to measure.
@@ -35,8 +35,8 @@ pub struct Options {
     /// How often each point is measured; the median counts.
     #[arg(long, default_value_t = 3)]
     repeats: usize,
-    /// After the curve, short requests beside long ones before llama.cpp's server, and as a simulated server with the
-    /// costs just found says that they fare.
+    /// In place of the curve: short requests beside long ones before llama.cpp's server, and as the simulated server
+    /// says that they fare.
     #[arg(long, conflicts_with = "url")]
     closeness: bool,
     /// Short requests for each number of long ones.
@@ -45,7 +45,7 @@ pub struct Options {
     /// Writes a record under `benches/record`, too.
     #[arg(long)]
     record: bool,
-    /// The simulated server whose costs stand beside those found.
+    /// The simulated server that is held against it.
     #[arg(long, value_enum, default_value = "cpu")]
     preset: Preset,
 }
@@ -55,31 +55,24 @@ pub async fn curve(options: Options) -> Result<()> {
     ensure!((1..=256).contains(&options.most), "--most takes 1 to 256; {} is not", options.most);
     ensure!((1..=100).contains(&options.repeats), "--repeats takes 1 to 100; {} is not", options.repeats);
     ensure!((1..=100).contains(&options.shorts), "--shorts takes 1 to 100; {} is not", options.shorts);
-    let (spec, mut closeness) = (options.preset.spec(), None);
-    let (curve, fitted) = if let Some(url) = &options.url {
-        let curve = measured(&chat(url), &options).await?;
-        let fitted = show(&curve, &spec);
-        (curve, fitted)
-    } else {
-        let llama = Llama::find()?;
-        println!("llama.cpp's server, {}, with {}", llama.version()?, llama.model());
-        let server = llama.start(options.most as usize, options.threads).await?;
-        let curve = measured(&format!("http://{}/v1/chat/completions", server.address()), &options).await?;
-        drop(server);
-        let fitted = show(&curve, &spec);
-        if options.closeness {
-            closeness = Some(closeness::closeness(&llama, fitted, options.shorts, options.threads).await?);
+    let spec = options.preset.spec();
+    let (name, figures) = match &options.url {
+        Some(url) => ("curve", show(&measured(&chat(url), &options).await?, &spec)),
+        None => {
+            let llama = Llama::find()?;
+            println!("llama.cpp's server, {}, with {}", llama.version()?, llama.model());
+            if options.closeness {
+                ("closeness", closeness::closeness(&llama, spec, options.shorts, options.threads).await?)
+            } else {
+                let server = llama.start(options.most as usize, options.threads).await?;
+                let url = format!("http://{}/v1/chat/completions", server.address());
+                ("curve", show(&measured(&url, &options).await?, &spec))
+            }
         }
-        (curve, fitted)
     };
     if options.record {
-        let Curve { steps, prompts, contexts } = curve;
-        let figures = json!({
-            "steps": steps, "prompts": prompts, "contexts": contexts, "closeness": closeness,
-            "fitted_us": COSTS.map(|(flag, cost)| (flag, micros(cost(&fitted)))),
-        });
         let record = Record::new("A model server beside the simulated one", &[1], figures);
-        println!("The record: {}", keep("curve", &record)?.display());
+        println!("The record: {}", keep(name, &record)?.display());
     }
     Ok(())
 }
@@ -96,12 +89,16 @@ fn micros(cost: Duration) -> f64 {
     (cost.as_secs_f64() * 1e7).round() / 10.0
 }
 
-/// Prints the curve beside the lines through it, which it returns, and beside `spec`.
-fn show(curve: &Curve, spec: &Spec) -> Spec {
+/// Prints the curve beside the lines through it and beside `spec`, and returns it and them for a record.
+fn show(curve: &Curve, spec: &Spec) -> Value {
     let fitted = curve.fit(*spec);
+    let costs = COSTS.map(|(flag, cost)| (flag, micros(cost(&fitted))));
     println!("{}", table(curve, &fitted, spec));
-    println!("fitted: {}", COSTS.map(|(flag, cost)| format!("{flag} {}", micros(cost(&fitted)))).join(" "));
-    fitted
+    println!("fitted: {}", costs.map(|(flag, micros)| format!("{flag} {micros}")).join(" "));
+    let Curve { steps, prompts, contexts } = curve;
+    let fitted: Map<String, Value> =
+        costs.map(|(flag, micros)| (flag.to_owned(), json!(micros))).into_iter().collect();
+    json!({ "steps": steps, "prompts": prompts, "contexts": contexts, "fitted": fitted })
 }
 
 async fn measured(url: &str, options: &Options) -> Result<Curve> {

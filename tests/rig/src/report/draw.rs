@@ -263,9 +263,10 @@ fn color(place: usize) -> RGBColor {
     COLORS[place % COLORS.len()]
 }
 
-/// Three digits that count.
+/// Three digits that count; two where more would not fit over a bar.
 fn short_number(value: f64) -> String {
-    let digits = 2 - value.abs().max(1e-3).log10().floor().clamp(-3.0, 2.0) as i32;
+    let least = if value.abs() < 0.01 { -3.0 } else { -1.0 };
+    let digits = 2 - value.abs().max(1e-3).log10().floor().clamp(least, 2.0) as i32;
     let scale = 10_f64.powi(digits);
     number((value * scale).round() / scale)
 }

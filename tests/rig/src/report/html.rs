@@ -99,18 +99,23 @@ impl Page {
     }
 }
 
-/// Wide things scroll by themselves, so that a narrow screen neither shrinks their text nor scrolls the page.
+/// Wide things scroll by themselves, so that a narrow screen neither shrinks their text nor scrolls the page; a shadow at
+/// an edge says that there is more behind it.
 const STYLE: &str = "
-:root { color-scheme: light dark; }
-body { max-width: 54rem; margin: 0 auto; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
-  color: #222222; background: #ffffff; }
+:root { color-scheme: light dark; --page: #ffffff; --shadow: #00000040; }
+body { max-width: 60rem; margin: 0 auto; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
+  color: #222222; background: var(--page); }
 h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 figure { margin: 1.5rem 0; } figcaption { font-size: 0.95rem; opacity: 0.85; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; background: linear-gradient(90deg, var(--page) 30%, transparent) 0 / 3rem 100% local,
+  linear-gradient(270deg, var(--page) 30%, transparent) 100% / 3rem 100% local,
+  linear-gradient(90deg, var(--shadow), transparent) 0 / 1rem 100%,
+  linear-gradient(270deg, var(--shadow), transparent) 100% / 1rem 100%;
+  background-repeat: no-repeat; }
 svg { display: block; min-width: 40rem; width: 100%; height: auto; }
 svg text { paint-order: stroke; stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; }
 table { border-collapse: collapse; font-size: 0.95rem; }
-th, td { padding: 0.25rem 0.75rem; text-align: left; vertical-align: top; border-bottom: 1px solid #dddddd; }
+th, td { padding: 0.25rem 0.5rem; text-align: left; vertical-align: top; border-bottom: 1px solid #dddddd; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 pre { overflow-x: auto; padding: 0.75rem; background: #f4f4f4; font-size: 0.85rem; }
 ";
@@ -121,7 +126,7 @@ const DARK: [&str; 9] =
 
 fn dark() -> String {
     let mut style = String::from(
-        "@media (prefers-color-scheme: dark) {\nbody { color: #e4e4e4; background: #181818; }\nsvg text { stroke: #181818; }\n\
+        "@media (prefers-color-scheme: dark) {\n:root { --page: #181818; --shadow: #000000c0; }\nbody { color: #e4e4e4; }\nsvg text { stroke: #181818; }\n\
          th, td { border-color: #3c3c3c; }\npre { background: #242424; }\n",
     );
     for (RGBColor(red, green, blue), dark) in [INK, GRID].into_iter().chain(COLORS).zip(DARK) {

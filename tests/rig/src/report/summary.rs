@@ -150,6 +150,11 @@ impl Latency {
         self.max
     }
 
+    /// Their mean; 0 when there was none.
+    pub fn mean(&self) -> Duration {
+        Duration::from_secs_f64(self.histogram.mean() / 1e6)
+    }
+
     /// The distribution as a step line: seconds, and the part of all that took no longer.
     pub fn cumulated(&self) -> impl Iterator<Item = (f64, f64)> {
         let all = self.histogram.len().max(1) as f64;

@@ -15,8 +15,8 @@ pub enum Preset {
     A40,
     /// Llama-3-8B in BF16 on one NVIDIA A100 of 80 GB, as vLLM starts it: a large GPU. See [`Profiled`] for the source.
     A100,
-    /// A 135M model under llama.cpp on two CPU cores, 4 slots. Fitted to a run of the real server:
-    /// 160 tokens a second alone, 320 with four, about 450 prompt tokens a second.
+    /// A 135M model under llama.cpp on two CPU cores, 4 slots. Fitted to the real server by `rig curve`: 125 tokens a
+    /// second alone, 190 with four, about 290 prompt tokens a second.
     Cpu,
 }
 
@@ -83,10 +83,10 @@ impl Preset {
                 block_size: 16,
                 prefix_caching: false,
                 gpus: 1,
-                base: Duration::from_micros(4_000),
-                per_sequence: Duration::from_micros(2_100),
-                per_prefill_token: Duration::from_micros(2_200),
-                per_context_token: Duration::ZERO,
+                base: Duration::from_micros(3_850),
+                per_sequence: Duration::from_micros(4_600),
+                per_prefill_token: Duration::from_micros(3_400),
+                per_context_token: Duration::from_nanos(3_600),
             },
         }
     }

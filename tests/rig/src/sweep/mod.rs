@@ -11,7 +11,7 @@ use crate::load::trace::Trace;
 use crate::sim::dynamic::{Model, Waits};
 use crate::sim::options::Options as Server;
 use anyhow::{Context as _, Result, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use indicatif::{ProgressBar, ProgressStyle};
 use rand::{Rng, SeedableRng};
@@ -78,9 +78,9 @@ pub fn batch(options: &Options) -> Result<()> {
     let continuous = continuous::sweep(spec, &lengths, options, &bar)?;
     let dynamic = dynamic::sweep(options, &bar)?;
     bar.finish_and_clear();
-    println!("Continuous batching, preset {:?}: {}\n", options.server.preset, continuous.about);
+    println!("Continuous batching, preset {}: {}\n", flag(&options.server.preset), continuous.about);
     println!("{}\n{}\n", table(&continuous::HEAD, continuous.rows()), continuous.verdict(options));
-    println!("Dynamic batching, model {:?}, {:?}\n", options.model, options.waits);
+    println!("Dynamic batching, model {}, {}\n", flag(&options.model), flag(&options.waits));
     println!("{}\n{}\n", table(&dynamic::HEAD, dynamic.rows()), dynamic.verdict(options));
     page::write(options, &continuous, &dynamic)?;
     println!("pictures: {}", options.out.display());
@@ -177,6 +177,11 @@ fn progress(runs: usize) -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+/// A value as it stands on the command line.
+fn flag(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// Three digits that count.

@@ -1,7 +1,7 @@
 //! The sweeps as a page of pictures.
 
 use super::continuous::{self, Run};
-use super::{Options, dynamic};
+use super::{Options, dynamic, flag};
 use crate::report::axis::Axis;
 use crate::report::chart::Chart;
 use crate::report::html::Page;
@@ -11,13 +11,13 @@ use anyhow::Result;
 pub fn write(options: &Options, llm: &continuous::Sweep, model: &dynamic::Sweep) -> Result<()> {
     let page = Page::new("Batch size, throughput and P99")
         .text("Computed by the simulator in virtual time; nothing of this was measured on a server.")
-        .heading(&format!("Continuous batching: {:?}", options.server.preset))
+        .heading(&format!("Continuous batching: {}", flag(&options.server.preset)))
         .text(&llm.about)
         .text(&llm.verdict(options));
     let page = pictures_of_llm(page, options, llm)?;
     let page = page.table(continuous::HEAD, llm.rows());
     let page = page
-        .heading(&format!("Dynamic batching: {:?}, {:?}", options.model, options.waits))
+        .heading(&format!("Dynamic batching: {}, {}", flag(&options.model), flag(&options.waits)))
         .text(&model.verdict(options));
     let page = pictures_of_model(page, options, model)?;
     let command = std::env::args().collect::<Vec<_>>().join(" ");
