@@ -15,15 +15,16 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::time::Duration;
 
-const PRESET: Preset = Preset::Gpu;
+/// The server.
+pub const PRESET: Preset = Preset::Gpu;
 /// Held against the server's figures in docs/demo.md: about 85 % of what it can do.
 pub const MIX: Mix =
     Mix { seed: 0, span: Duration::from_secs(42), shorts: 336, single_longs: 24, bursts: 4, burst_longs: 15 };
 /// What the policy calls short.
 const SHORT: Short = Short { prompt_chars: 2_000, max_tokens: 256 };
 
-/// Runs the demo; an error means that the runs cannot be compared.
-pub async fn demo(seed: u64) -> Result<()> {
+/// Runs the demo; an error means that the runs cannot be compared. With `keep`, a record goes under `benches/record`.
+pub async fn demo(seed: u64, keep: bool) -> Result<()> {
     let plan = Mix { seed, ..MIX }.plan();
     let policy = root().join("envoy/demo-policy.json");
     let policy = fs::read_to_string(&policy).with_context(|| policy.display().to_string())?;
@@ -64,6 +65,9 @@ pub async fn demo(seed: u64) -> Result<()> {
     };
     let results = [play(scenario).await?];
     let record = record::of(&results, seed);
+    if keep {
+        println!("The record: {}", record::keep(&format!("demo-{seed}"), &record)?.display());
+    }
     conclude("Sluice: the demo", &root().join("target/report/demo.html"), &results, &record)
 }
 

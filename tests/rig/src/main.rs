@@ -39,6 +39,9 @@ enum Command {
         /// Decides every prompt, length and moment.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Writes a record under `benches/record`, too.
+        #[arg(long)]
+        record: bool,
     },
     /// Send the same traffic through several ways to a model server, in turns, and compare.
     Compare(compare::Options),
@@ -95,7 +98,7 @@ async fn execute(command: Command) -> Result<()> {
     match command {
         Command::Serve { port, server } => serve(port, &server).await,
         Command::Run { port, admin_port } => run::run(port, admin_port).await,
-        Command::Demo { seed } => demo::demo(seed).await,
+        Command::Demo { seed, record } => demo::demo(seed, record).await,
         Command::Compare(options) => compare::compare(options).await,
         Command::Curve(options) => curve::curve(*options).await,
         Command::Advise(options) => advise::advise(&options),

@@ -113,3 +113,34 @@ fn progress(policies: usize) -> Result<ProgressBar> {
     bar.enable_steady_tick(Duration::from_millis(250));
     Ok(bar)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envoy::Config;
+    use clap::Parser;
+    use serde_json::Value;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn envoy_loads_what_is_recommended() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name).display().to_string();
+        let flags =
+            ["--long-concurrency", "6,8", "--html", &file("page.html"), "--json", &file("advice.json")];
+        advise(&Line::parse_from(["advise"].into_iter().chain(flags)).options).unwrap();
+        let advice: Value = serde_json::from_str(&fs::read_to_string(file("advice.json")).unwrap()).unwrap();
+        let mut policies = advice["policies"].as_array().unwrap().iter();
+        let chosen = policies.find(|tried| tried["name"] == advice["recommended"]).unwrap();
+        let mut config = Config::shipped("envoy.yaml").unwrap();
+        config.policy = Some(chosen["configuration"].as_str().unwrap().to_owned());
+        config.validate().unwrap();
+        config.policy = Some(r#"{"no_such_key": 1}"#.to_owned());
+        assert!(format!("{:#}", config.validate().unwrap_err()).contains("no_such_key"));
+    }
+}

@@ -55,7 +55,10 @@ impl Record {
             ["-C", &root.to_string_lossy(), "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty"];
         let mut versions = BTreeMap::from([("rustc".to_owned(), said("rustc", &["--version"]))]);
         if let Ok(config) = Config::shipped("envoy.yaml") {
-            versions.insert("envoy".to_owned(), said(&config.envoy.to_string_lossy(), &["--version"]));
+            let said = said(&config.envoy.to_string_lossy(), &["--version"]);
+            // It begins with where the program lies, which is nobody's business.
+            let version = said.split_once("version: ").map_or(said.as_str(), |(_, version)| version);
+            versions.insert("envoy".to_owned(), version.to_owned());
         }
         Record {
             what: what.to_owned(),
