@@ -18,7 +18,6 @@ use fit::Curve;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 /// What to measure.
 #[derive(Args, Debug)]
@@ -77,22 +76,21 @@ pub async fn curve(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// The costs of a step, by the flags of `rig serve`.
-const COSTS: [(&str, fn(&Spec) -> Duration); 4] = [
-    ("--base-us", |spec| spec.base),
-    ("--per-sequence-us", |spec| spec.per_sequence),
-    ("--per-prefill-token-us", |spec| spec.per_prefill_token),
-    ("--per-context-token-us", |spec| spec.per_context_token),
-];
-
-fn micros(cost: Duration) -> f64 {
-    (cost.as_secs_f64() * 1e7).round() / 10.0
+/// The costs of a step in microseconds, by the flags of `rig serve`.
+fn costs(spec: &Spec) -> [(&'static str, f64); 4] {
+    let costs = [
+        ("--base-us", spec.base),
+        ("--per-sequence-us", spec.per_sequence),
+        ("--per-prefill-token-us", spec.per_prefill_token),
+        ("--per-context-token-us", spec.per_context_token),
+    ];
+    costs.map(|(flag, cost)| (flag, (cost.as_secs_f64() * 1e7).round() / 10.0))
 }
 
 /// Prints the curve beside the lines through it and beside `spec`, and returns it and them for a record.
 fn show(curve: &Curve, spec: &Spec) -> Value {
     let fitted = curve.fit(*spec);
-    let costs = COSTS.map(|(flag, cost)| (flag, micros(cost(&fitted))));
+    let costs = costs(&fitted);
     println!("{}", table(curve, &fitted, spec));
     println!("fitted: {}", costs.map(|(flag, micros)| format!("{flag} {micros}")).join(" "));
     let Curve { steps, prompts, contexts } = curve;
