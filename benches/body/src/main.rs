@@ -7,10 +7,11 @@
 
 mod bodies;
 mod measure;
+mod text;
 
 use std::rc::Rc;
 
-use bodies::Body;
+use bodies::Bodies;
 use measure::{Figures, figures, growth};
 use sluice::core::config;
 use sluice::core::engine::Engine;
@@ -23,7 +24,7 @@ const GROWTH: [usize; 2] = [100_000, 1_000_000];
 
 fn main() {
     let only = std::env::args().nth(1).unwrap_or_default();
-    let wanted = |body: &Body| body.kind.contains(&only);
+    let wanted = |body: &Bodies| body.kind.contains(&only);
     let policy = config::parse(br#"{"limits":{"prompt_chars":null}}"#).expect("a policy");
     let engine = Engine::new(Rc::new(policy), Time::default());
     let mut rows = Vec::new();
@@ -37,8 +38,9 @@ fn main() {
         "| body | size | read, GB/s | `serde_json` ignoring, GB/s | copied, GB/s | read / ignoring | read / copied |"
     );
     println!("|---|---|---|---|---|---|---|");
-    rows.sort_by_key(|(_, _, body)| bodies::all(0).iter().position(|known| known.kind == body.kind));
-    for (size, Figures { read, ignored, copied, to_ignored, to_copied }, Body { kind, .. }) in rows {
+    let kinds: Vec<&str> = rows.iter().map(|(_, _, bodies)| bodies.kind).collect();
+    rows.sort_by_key(|(_, _, bodies)| kinds.iter().position(|kind| *kind == bodies.kind));
+    for (size, Figures { read, ignored, copied, to_ignored, to_copied }, Bodies { kind, .. }) in rows {
         println!(
             "| {kind} | {size} | {read:.2} | {ignored:.2} | {copied:.1} | {to_ignored:.2} | {to_copied:.3} |"
         );

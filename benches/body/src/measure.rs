@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use sluice::core::body::{Backend, dialect};
 use sluice::core::engine::Engine;
 
-use crate::bodies::Body;
+use crate::bodies::Bodies;
 
 /// Speeds in GB/s and how they compare.
 pub struct Figures {
@@ -29,15 +29,21 @@ const TURN: Duration = Duration::from_millis(2);
 /// How long it runs before: V8 makes functions fast only once they have been called a while.
 const WARM_UP: Duration = Duration::from_millis(40);
 
-/// Measures one body.
-pub fn figures(engine: &Engine, body: &Body) -> Figures {
-    let mut room = vec![0; body.bytes.len()];
+/// Measures bodies of one kind.
+pub fn figures(engine: &Engine, bodies: &Bodies) -> Figures {
+    let mut room = Vec::new();
+    let (mut to_ignore, mut to_copy) = (bodies.turns.iter().cycle(), bodies.turns.iter().cycle());
     let mut ignore = || {
+        let body = to_ignore.next().expect("one at least");
         black_box(serde_json::from_slice::<IgnoredAny>(black_box(&body.bytes)).expect("JSON"));
     };
-    let mut copy = || black_box(&mut room).copy_from_slice(black_box(&body.bytes));
-    let rounds = in_turns([&mut reading(engine, body), &mut ignore, &mut copy]);
-    let speed = |what: usize| body.bytes.len() as f64 / median(&rounds, |took| took[what]);
+    let mut copy = || {
+        let body = to_copy.next().expect("one at least");
+        room.clear();
+        black_box(&mut room).extend_from_slice(black_box(&body.bytes));
+    };
+    let rounds = in_turns([&mut reading(engine, bodies), &mut ignore, &mut copy]);
+    let speed = |what: usize| bodies.size() / median(&rounds, |took| took[what]);
     Figures {
         read: speed(0),
         ignored: speed(1),
@@ -47,10 +53,10 @@ pub fn figures(engine: &Engine, body: &Body) -> Figures {
     }
 }
 
-/// Nanoseconds a byte of two bodies, and the second one's to the first one's.
-pub fn growth(engine: &Engine, small: &Body, large: &Body) -> [f64; 3] {
+/// Nanoseconds a byte of two sizes of a kind, and the second one's to the first one's.
+pub fn growth(engine: &Engine, small: &Bodies, large: &Bodies) -> [f64; 3] {
     let rounds = in_turns([&mut reading(engine, small), &mut reading(engine, large)]);
-    let [small, large] = [small, large].map(|body| body.bytes.len() as f64);
+    let [small, large] = [small, large].map(Bodies::size);
     [
         median(&rounds, |took| took[0] / small),
         median(&rounds, |took| took[1] / large),
@@ -58,12 +64,14 @@ pub fn growth(engine: &Engine, small: &Body, large: &Body) -> [f64; 3] {
     ]
 }
 
-/// The engine's verdict on a body, which is checked.
-fn reading<'b>(engine: &'b Engine, body: &'b Body) -> impl FnMut() + 'b {
-    let spoken = dialect::named(body.dialect, Backend::Vllm).expect("a dialect");
+/// The engine's verdict on the next body, which is checked.
+fn reading<'b>(engine: &'b Engine, bodies: &'b Bodies) -> impl FnMut() + 'b {
+    let spoken = dialect::named(bodies.dialect, Backend::Vllm).expect("a dialect");
+    let mut turns = bodies.turns.iter().cycle();
     move || {
+        let body = turns.next().expect("one at least");
         let judged = engine.judge(spoken, black_box(&body.bytes)).expect("it is let through");
-        assert_eq!((judged.prompt.chars, judged.edit), (body.chars, None), "{}", body.kind);
+        assert_eq!((judged.prompt.chars, judged.edit), (body.chars, None), "{}", bodies.kind);
     }
 }
 
