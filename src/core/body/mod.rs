@@ -2,6 +2,7 @@
 
 pub mod backend;
 mod bare;
+mod block;
 mod chat;
 mod completions;
 pub mod dialect;

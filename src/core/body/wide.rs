@@ -1,19 +1,13 @@
 //! Text beyond ASCII: UTF-8, checked and counted a block of bytes at a time.
 
-use super::lanes::{LANES, Lanes};
-
-/// Bytes checked at once: two times as many as stand side by side, since what follows from a comparison is cheaper for
-/// all of them together.
-const BLOCK: usize = 2 * LANES;
-
-/// A bit for each lane.
-const ALL: u64 = (1 << BLOCK) - 1;
+use super::block::{ALL, BLOCK, Block};
 
 /// How far the text at the start of `rest` goes, up to a quote, a backslash, a control character or the body's end, and
 /// how many of its bytes only continue a character.
 ///
 /// # Errors
 /// Where it is not UTF-8: the offset at which the first character begins that is none.
+#[inline(never)]
 pub fn run(rest: &[u8]) -> Result<(usize, usize), usize> {
     let (mut len, mut continuations) = (0, 0);
     let mut check = Check::default();
@@ -29,7 +23,7 @@ pub fn run(rest: &[u8]) -> Result<(usize, usize), usize> {
         // Up to where it stops, that included: it shows whether the character before it is whole.
         let whole = stops.trailing_zeros().min(BLOCK as u32);
         let (continues, wrong) = check.block(&block);
-        if wrong & ((2 << whole) - 1) & ALL != 0 {
+        if wrong & ((2 << whole) - 1) != 0 {
             return Err(first_fault(rest, len + whole as usize));
         }
         continuations += (continues & ((1 << whole) - 1)).count_ones() as usize;
@@ -43,7 +37,7 @@ pub fn run(rest: &[u8]) -> Result<(usize, usize), usize> {
 
 /// What the bytes before a block demand of it: a bit a lane, for as many lanes as they reach into it.
 #[derive(Default)]
-struct Check {
+pub struct Check {
     /// A continuation.
     continuation: u64,
     /// One that is 0xA0 or more, behind E0.
@@ -57,10 +51,16 @@ struct Check {
 }
 
 impl Check {
+    /// Whether the next byte has to continue a character.
+    #[inline(always)]
+    pub fn is_open(&self) -> bool {
+        self.continuation != 0
+    }
+
     /// Which bytes of the next block continue a character, and which do not fit to what stands before them, or fit
     /// nowhere.
     #[inline(always)]
-    fn block(&mut self, block: &Block) -> (u64, u64) {
+    pub fn block(&mut self, block: &Block) -> (u64, u64) {
         let wide = block.wide();
         let continues = block.bits(|lanes| lanes.below(0xc0));
         let of_three_up = wide & !block.bits(|lanes| lanes.below(0xe0));
@@ -82,7 +82,7 @@ impl Check {
             self.from_90 >>= BLOCK;
             self.below_90 >>= BLOCK;
         }
-        (continues, wrong)
+        (continues, wrong & ALL)
     }
 
     fn narrow(&mut self, block: &Block) -> u64 {
@@ -96,40 +96,9 @@ impl Check {
     }
 }
 
-/// The bytes checked at once.
-struct Block(Lanes, Lanes);
-
-impl Block {
-    #[inline(always)]
-    fn of(bytes: &[u8; BLOCK]) -> Block {
-        match bytes.as_chunks() {
-            ([low, high], _) => Block(Lanes::of(low), Lanes::of(high)),
-            _ => Block::padded(bytes),
-        }
-    }
-
-    /// Fewer bytes, NUL behind them.
-    fn padded(bytes: &[u8]) -> Block {
-        let (low, high) = bytes.split_at_checked(LANES).unwrap_or((bytes, &[]));
-        Block(Lanes::padded(low), Lanes::padded(high))
-    }
-
-    /// Where a comparison holds, a bit a byte.
-    #[inline(always)]
-    fn bits(&self, compare: impl Fn(Lanes) -> Lanes) -> u64 {
-        u64::from(compare(self.0).bits()) | u64::from(compare(self.1).bits()) << LANES
-    }
-
-    /// Where a byte is beyond ASCII.
-    #[inline(always)]
-    fn wide(&self) -> u64 {
-        self.bits(|lanes| lanes)
-    }
-}
-
 /// Where the first fault is, which shows within `seen` bytes and the one behind them.
 #[cold]
-fn first_fault(rest: &[u8], seen: usize) -> usize {
+pub fn first_fault(rest: &[u8], seen: usize) -> usize {
     let text = rest.get(..seen + 1).unwrap_or(rest);
     std::str::from_utf8(text).err().map_or(seen, |fault| fault.valid_up_to())
 }
