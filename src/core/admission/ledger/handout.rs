@@ -15,6 +15,9 @@ pub struct Handout {
 impl Handout {
     /// Takes back what was handed out and not taken in time, then hands every free slot to the next request that fits.
     pub fn run(&mut self, record: &mut Record, now: Time) {
+        if record.rows.iter().flat_map(|row| &row.shares).all(|share| share.heads.is_empty()) {
+            return;
+        }
         take_back(record, now);
         let Handout { usage, fronts } = self;
         usage.count(record, now);
