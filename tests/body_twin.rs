@@ -275,8 +275,11 @@ impl Twin {
                 Value::Number(_) => self.ids += 1,
                 Value::Array(inner) => {
                     self.prompts += 1;
-                    self.ids += inner.iter().filter(|item| item.is_number()).count() as u64;
-                    inner.iter().filter(|item| !item.is_number()).for_each(|item| self.text(item));
+                    // An array within is a row of numbers where a backend takes any: one token.
+                    let (ids, text): (Vec<_>, Vec<_>) =
+                        inner.iter().partition(|item| item.is_number() || item.is_array());
+                    self.ids += ids.len() as u64;
+                    text.into_iter().for_each(|item| self.text(item));
                 }
                 other => self.one_prompt(other),
             }
