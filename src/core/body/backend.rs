@@ -77,6 +77,11 @@ impl Backends {
         Backends(self.0 & !(1 << backend as u8))
     }
 
+    /// One more.
+    pub const fn and(self, backend: Backend) -> Backends {
+        Backends(self.0 | 1 << backend as u8)
+    }
+
     /// Whether `backend` is among them.
     pub const fn has(self, backend: Backend) -> bool {
         self.0 >> backend as u8 & 1 == 1

@@ -4,7 +4,7 @@ use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
 use super::holder::Inject;
 use super::shape::{
-    FORMS, Field, Holds, Rule, Shape, copies, field, inside, join, label, limit, media, text, wish,
+    FORMS, Field, Holds, Rule, Shape, copies, field, inside, join, label, limit, media, minimum, text, wish,
 };
 use crate::core::refusal::Family;
 
@@ -53,7 +53,7 @@ const MEMBERS: &[Field] = &[
     // Ollama does not know the newer name, and so would generate without end.
     wish("max_completion_tokens").on(Backends::only(Backend::Ollama)),
     limit("n_predict").on(Backends::only(Backend::LlamaCpp)),
-    field("min_tokens", Rule::MinTokens("min_tokens")),
+    minimum(),
     copies("n"),
     copies("best_of"),
     copies("n_cmpl").on(Backends::only(Backend::LlamaCpp)),
@@ -83,6 +83,8 @@ pub static MESSAGE: Shape = Shape::of(&[
     text("thinking"),
     // Of a developer's message.
     text("tools"),
+    // An answer that was given in sound, by its id.
+    media("audio"),
     label("tool_call_id"),
     inside("tool_calls", &CALL),
     inside("function_call", &FUNCTION),
@@ -97,6 +99,9 @@ pub static PART: Shape = Shape::of(&[
     text("reasoning"),
     text("input_text"),
     text("output_text"),
+    // Of a shell's output.
+    text("stdout"),
+    text("stderr"),
     inside("content", &PART),
     media("image_url"),
     media("input_image"),
@@ -115,12 +120,18 @@ pub static PART: Shape = Shape::of(&[
     media("video"),
     media("file"),
     media("file_url"),
+    media("file_data"),
+    media("file_id"),
     media("input_file"),
 ]);
 
-static CALL: Shape = Shape::of(&[label("id"), inside("function", &FUNCTION)]);
+/// A call of a tool.
+pub static CALL: Shape =
+    Shape::of(&[label("id"), inside("function", &FUNCTION), inside("custom", &FUNCTION)]);
 
-static FUNCTION: Shape = Shape::of(&[label("name"), text("arguments")]);
+/// What is called, with what. TGI puts all that it knows into the prompt, `parameters` being `arguments` to it.
+static FUNCTION: Shape =
+    Shape::of(&[label("name"), text("arguments"), text("input"), text("parameters"), text("description")]);
 
 #[cfg(test)]
 mod tests {
@@ -164,6 +175,10 @@ mod tests {
             ),
             (r#"{"tool_calls":[{"function":{"arguments":{ "a" : "\u0031" }}}]}"#, "{\"a\":\"1\"}", 0),
             (r#"{"function_call":{"name":"f","arguments":"xy"}}"#, "xy", 0),
+            (r#"{"tool_calls":[{"id":"1","custom":{"name":"f","input":"xy"}}]}"#, "xy", 0),
+            (r#"{"tool_calls":[{"function":{"description":"d","parameters":{}}}]}"#, "d{}", 0),
+            (r#"{"content":null,"audio":{"id":"audio_1"}}"#, "", 1),
+            (r#"{"content":[{"file_id":"x"},{"file_data":"AAAA","filename":"a"}]}"#, "", 2),
         ] {
             assert_eq!(
                 prompt(&format!(r#"{{"messages":[{message}]}}"#)),

@@ -3,7 +3,7 @@
 use super::backend::{Backend, Backends};
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{FORMS, Field, Holds, Rule, Shape, copies, field, join, limit, text};
+use super::shape::{FORMS, Field, Holds, Rule, Shape, copies, field, join, limit, minimum, text};
 use crate::core::refusal::Family;
 
 /// `/completions`.
@@ -27,7 +27,7 @@ const MEMBERS: &[Field] = &[
     // llama.cpp reads all three on every path.
     limit("max_completion_tokens").on(LLAMACPP),
     limit("n_predict").on(LLAMACPP),
-    field("min_tokens", Rule::MinTokens("min_tokens")),
+    minimum(),
     copies("n"),
     copies("best_of"),
     copies("n_cmpl").on(LLAMACPP),

@@ -39,6 +39,12 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Whether an item stands for what the server keeps.
+    pub(super) fn item_type(&mut self) -> Result<(), BadBody> {
+        self.hidden |= self.name()?.is_some_and(|name| unescape(name).eq(*b"item_reference"));
+        Ok(())
+    }
+
     /// Notes something of the innermost object, which is a source.
     fn source(&mut self, note: impl FnOnce(&mut Source)) {
         let depth = self.depth();

@@ -1,9 +1,10 @@
 //! Anthropic messages: `system`, `messages` of blocks, a budget for thinking.
 
 use super::backend::{Backend, Backends};
+use super::chat::CALL;
 use super::dialect::Dialect;
 use super::holder::Inject;
-use super::shape::{Holds, Rule, Shape, field, inside, label, limit, media, perhaps, text};
+use super::shape::{Field, Holds, Rule, Shape, field, inside, label, limit, media, perhaps, text};
 use crate::core::refusal::Family;
 
 /// `/messages`.
@@ -18,6 +19,7 @@ static ROOT: Shape = Shape::of(&[
     label("tool_choice"),
     text("output_format"),
     text("output_config"),
+    text("chat_template_kwargs"),
     inside("thinking", &THINKING),
     field("model", Rule::Model),
     field("user", Rule::User),
@@ -29,12 +31,26 @@ static ROOT: Shape = Shape::of(&[
 ])
 .holding(Holds::Here(&Inject::named("max_tokens")));
 
-static MESSAGE: Shape = Shape::of(&[inside("content", &BLOCK), label("role")]);
+static MESSAGE: Shape = Shape::of(&[
+    inside("content", &BLOCK),
+    label("role"),
+    // llama.cpp takes messages of plain text as they are.
+    text("reasoning_content").on(LLAMACPP),
+    inside("tool_calls", &CALL).on(LLAMACPP),
+    label("tool_call_id").on(LLAMACPP),
+    label("name").on(LLAMACPP),
+]);
 
 static THINKING: Shape = Shape::of(&[field("budget_tokens", Rule::Budget("thinking.budget_tokens"))]);
 
 /// A block of any type, known by its members.
-static BLOCK: Shape = Shape::of(&[
+static BLOCK: Shape = Shape::of(&BLOCK_FIELDS);
+
+/// One in the result of a tool: vLLM shows the model an assistant's results as they stand, and so does Ollama with those
+/// of a search.
+static RESULT: Shape = Shape::of(&BLOCK_FIELDS).loose();
+
+static BLOCK_FIELDS: [Field; 12] = [
     label("id"),
     label("tool_use_id"),
     label("name"),
@@ -43,10 +59,12 @@ static BLOCK: Shape = Shape::of(&[
     text("data"),
     text("input"),
     text("title"),
+    // Of what Ollama has found in the web.
+    text("url").on(Backends::only(Backend::Ollama)),
     text("context"),
-    inside("content", &BLOCK),
+    inside("content", &RESULT),
     inside("source", &SOURCE),
-]);
+];
 
 /// Where an image or document comes from. A document may be plain text, which then counts as that.
 static SOURCE: Shape = Shape::of(&[
@@ -87,6 +105,7 @@ mod tests {
                 0,
             ),
             (r#""tools":[{"input_schema":{}}]"#, r#"[{"input_schema":{}}]"#, 0),
+            (r#""chat_template_kwargs":{"a":1}"#, r#"{"a":1}"#, 0),
         ] {
             let body = format!("{{{members}}}");
             let view = read(&MESSAGES, Backend::Vllm, body.as_bytes()).unwrap();

@@ -79,9 +79,9 @@ pub fn amount(number: &[u8]) -> Option<Amount> {
 pub fn quoted_amount(inside: &[u8]) -> Option<Amount> {
     let mut state = Quoted::Before;
     let (mut negative, mut value) = (false, 0u64);
-    for byte in unescape(inside) {
+    let mut bytes = unescape(inside);
+    while let Some(byte) = bytes.next() {
         state = match (state, byte) {
-            (Quoted::Before, b' ' | b'\t' | b'\n' | b'\r') => Quoted::Before,
             (Quoted::Before, b'+' | b'-') => {
                 negative = byte == b'-';
                 Quoted::Signed
@@ -93,7 +93,10 @@ pub fn quoted_amount(inside: &[u8]) -> Option<Amount> {
             (Quoted::Digits, b'_') => Quoted::Underscore,
             (Quoted::Digits, b'.') => Quoted::Point,
             (Quoted::Point | Quoted::Zeros, b'0') => Quoted::Zeros,
-            (Quoted::Digits | Quoted::Zeros | Quoted::After, b' ' | b'\t' | b'\n' | b'\r') => Quoted::After,
+            (Quoted::Before, _) if is_blank(byte, &mut bytes) => Quoted::Before,
+            (Quoted::Digits | Quoted::Zeros | Quoted::After, _) if is_blank(byte, &mut bytes) => {
+                Quoted::After
+            }
             _ => return None,
         };
     }
@@ -117,6 +120,14 @@ enum Quoted {
     Point,
     Zeros,
     After,
+}
+
+/// Whether a letter is white space to Unicode, and so to pydantic. It begins with `byte`; the rest of it is taken.
+fn is_blank(byte: u8, behind: &mut impl Iterator<Item = u8>) -> bool {
+    let mut letter = [byte; 4];
+    let len = byte.leading_ones().clamp(1, 4) as usize;
+    letter.iter_mut().take(len).skip(1).for_each(|byte| *byte = behind.next().unwrap_or_default());
+    std::str::from_utf8(letter.get(..len).unwrap_or_default()).is_ok_and(|letter| letter.trim().is_empty())
 }
 
 /// How many digits stand from `from` on.
@@ -243,6 +254,9 @@ mod tests {
             ("1_000", 1000),
             ("100.0", 100),
             ("100.000 ", 100),
+            ("\\u00a0100", 100),
+            ("\u{2003}100\\u3000\\u0085", 100),
+            ("\\u000b100\\f", 100),
             ("\\u0031\\u0030", 10),
             ("99999999999999999999999", u64::MAX),
         ] {
@@ -258,8 +272,29 @@ mod tests {
             assert_eq!(quoted_amount(inside.as_bytes()), Some(want), "{inside}");
         }
         for inside in [
-            "", " ", "abc", "1e3", "0x10", "1.5", "1.", ".0", "1__0", "_1", "1_", "+-1", "- 1", "1 2", "+",
-            "1.0_0", "１", "null", "1,000",
+            "",
+            " ",
+            "abc",
+            "1e3",
+            "0x10",
+            "1.5",
+            "1.",
+            ".0",
+            "1__0",
+            "_1",
+            "1_",
+            "+-1",
+            "- 1",
+            "1 2",
+            "+",
+            "1.0_0",
+            "１",
+            "null",
+            "1,000",
+            "100\u{200b}",
+            "\u{feff}100",
+            "\\u001f100",
+            "\\ud83d100",
         ] {
             assert_eq!(quoted_amount(inside.as_bytes()), None, "{inside}");
         }

@@ -1,7 +1,7 @@
 //! OpenAI responses: `input` as text or items, and what the server keeps of earlier turns.
 
 use super::backend::{Backend, Backends};
-use super::chat::{MESSAGE, PART};
+use super::chat::{CALL, PART};
 use super::dialect::Dialect;
 use super::holder::Inject;
 use super::shape::{Holds, Rule, Shape, copies, field, inside, label, limit, media, perhaps, text};
@@ -21,7 +21,10 @@ static ROOT: Shape = Shape::of(&[
     text("text"),
     text("response_format"),
     text("structured_outputs"),
-    inside("previous_input_messages", &MESSAGE),
+    text("chat_template_kwargs"),
+    // Earlier turns that the client sends along, vLLM's own ways.
+    inside("previous_input_messages", &HARMONY),
+    text("previous_response"),
     field("previous_response_id", Rule::Hidden),
     field("conversation", Rule::Hidden),
     field("prompt", Rule::Hidden),
@@ -43,10 +46,12 @@ static ROOT: Shape = Shape::of(&[
 
 /// An item of any type: a message, a tool's call or output, reasoning. Known by its members, as parts are.
 static ITEM: Shape = Shape::of(&[
+    field("type", Rule::ItemType),
     label("role"),
     label("name"),
     label("id"),
     label("call_id"),
+    label("namespace"),
     inside("content", &PART),
     inside("summary", &PART),
     inside("output", &PART),
@@ -55,14 +60,42 @@ static ITEM: Shape = Shape::of(&[
     text("input"),
     text("code"),
     text("action"),
+    inside("outputs", &OUTPUT),
+    text("queries"),
     text("results"),
+    text("operation"),
+    text("tools"),
+    text("error"),
+    text("reason"),
     text("encrypted_content"),
+    // llama.cpp makes messages of items, with all that is in them.
+    text("reasoning_content").on(LLAMACPP),
+    inside("tool_calls", &CALL).on(LLAMACPP),
+    label("tool_call_id").on(LLAMACPP),
     media("image_url"),
     media("result"),
     media("file_data"),
     media("file_url"),
     media("file_id"),
 ]);
+
+/// What code has put out that the server ran.
+static OUTPUT: Shape = Shape::of(&[text("logs"), media("url")]);
+
+/// A message in the form of OpenAI's open models.
+static HARMONY: Shape = Shape::of(&[
+    label("role"),
+    label("name"),
+    label("recipient"),
+    inside("author", &AUTHOR),
+    inside("content", &HARMONY_PART),
+]);
+
+static AUTHOR: Shape = Shape::of(&[label("role"), label("name")]);
+
+/// Text, or what a system's or developer's message is made of.
+static HARMONY_PART: Shape =
+    Shape::of(&[text("text"), text("instructions"), text("model_identity"), text("tools")]);
 
 #[cfg(test)]
 mod tests {
@@ -93,6 +126,16 @@ mod tests {
             (r#""input":[{"type":"computer_call_output","output":{"image_url":"data:,AAAA"}}]"#, "", 1),
             (r#""input":[{"type":"reasoning","summary":[{"text":"s"}],"content":[{"text":"c"}]}]"#, "sc", 0),
             (r#""tools":[{"a":1}],"text":{"format":{}}"#, r#"[{"a":1}]{"format":{}}"#, 0),
+            (r#""input":[{"content":[{"type":"input_file","file_data":"AAAA"},{"file_id":"f"}]}]"#, "", 2),
+            (r#""input":[{"code":"c","outputs":[{"logs":"l"},{"url":"u"}]}]"#, "cl", 1),
+            (r#""input":[{"type":"shell_call_output","output":[{"stdout":"o","stderr":"e"}]}]"#, "oe", 0),
+            (r#""input":[{"queries":["q"],"error":"e","reason":"r"}]"#, r#"["q"]er"#, 0),
+            (r#""chat_template_kwargs":{"a":1},"previous_response":{"b":2}"#, r#"{"a":1}{"b":2}"#, 0),
+            (
+                r#""previous_input_messages":[{"author":{"role":"developer"},"content":[{"instructions":"i"},{"text":"t"}]}]"#,
+                "it",
+                0,
+            ),
         ] {
             let body = format!("{{{members}}}");
             let view = read(&RESPONSES, Backend::Vllm, body.as_bytes()).unwrap();
@@ -109,6 +152,9 @@ mod tests {
             (r#""prompt":{"id":"p"},"background":true"#, true, true),
             (r#""background":"yes""#, false, true),
             (r#""background":1"#, false, true),
+            (r#""input":[{"type":"message","content":"a"}]"#, false, false),
+            (r#""input":[{"type":"item_reference","id":"i"}]"#, true, false),
+            (r#""input":{"type":"item\u005freference"}"#, true, false),
         ] {
             let body = format!("{{{members}}}");
             let view = read(&RESPONSES, Backend::Vllm, body.as_bytes()).unwrap();

@@ -19,6 +19,8 @@ pub struct Shape {
     pub settings: bool,
     /// Whether keys are read as they stand, whatever the backend: a map to it, or not of its own making.
     pub verbatim: bool,
+    /// Whether the model may be shown the whole of it: members that are not listed then count as labels do.
+    pub loose: bool,
 }
 
 /// Where the output limit of an object stands.
@@ -89,6 +91,8 @@ pub enum Rule {
     Background,
     /// A prompt that the server has and the filter does not see, unless it is `null`.
     Hidden,
+    /// The `type` of an item, which may be to stand for one that the server has.
+    ItemType,
     /// What the filter could not bound: refused, unless it is `null`.
     Refused,
     /// The model's name.
@@ -121,7 +125,8 @@ pub struct Settings {
 impl Shape {
     /// An object with these members.
     pub const fn of(fields: &'static [Field]) -> Shape {
-        Shape { fields, index: Index::of(fields), holds: Holds::Nothing, settings: false, verbatim: false }
+        let index = Index::of(fields);
+        Shape { fields, index, holds: Holds::Nothing, settings: false, verbatim: false, loose: false }
     }
 
     /// One whose output limit stands there.
@@ -132,6 +137,11 @@ impl Shape {
     /// One whose keys are read as they stand.
     pub const fn verbatim(self) -> Shape {
         Shape { verbatim: true, ..self }
+    }
+
+    /// One that the model may be shown as it stands.
+    pub const fn loose(self) -> Shape {
+        Shape { loose: true, ..self }
     }
 
     /// One that holds sampling settings, an output limit among them.
@@ -267,6 +277,11 @@ pub const fn perhaps(key: &'static str) -> Field {
 /// Spellings of it that are no more than a wish.
 pub const fn wish(key: &'static str) -> Field {
     field(key, Rule::Limit(key, Sway::Wish))
+}
+
+/// `min_tokens` at the top of a body, which the others do not know.
+pub const fn minimum() -> Field {
+    field("min_tokens", Rule::MinTokens("min_tokens")).on(Backends::only(Backend::Vllm).and(Backend::Sglang))
 }
 
 /// How many answers each prompt gets, at the top of a body.

@@ -6,6 +6,7 @@ use super::holder::Holder;
 use super::prompt::Prompt;
 use super::scan::{Scanner, bad};
 use super::shape::{Rule, Shape};
+use super::text::Text;
 use super::{Amount, BadBody, Limit};
 
 /// The longest role or name, in characters, as OpenAI bounds them.
@@ -87,6 +88,17 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// The same where it is no longer than a role or a name, its key's text included, counts nothing.
+    fn label(&mut self, key: Text) -> Result<(), BadBody> {
+        let before = self.prompt;
+        self.prompt.add(key);
+        self.text(self.depth())?;
+        if self.prompt.chars - before.chars <= LABEL {
+            self.prompt = before;
+        }
+        Ok(())
+    }
+
     fn begin(&mut self, root: &'static Shape) -> Result<(), BadBody> {
         let what = match (self.scanner.token(), self.scanner.bytes()) {
             (Some(b'{'), bytes) => {
@@ -124,6 +136,7 @@ impl<'a> Walk<'a> {
                 let shape = frame.shape;
                 if let Some(key) = self.scanner.member(first)? {
                     match shape.find(&key, self.scanner.bytes(), self.backend) {
+                        None if shape.loose => self.label(key.text)?,
                         None => self.scanner.skip(self.open.len())?,
                         Some((place, field)) if seen >> place & 1 == 1 => {
                             let twice = twice(&self.open, field.key, &key);
@@ -147,13 +160,7 @@ impl<'a> Walk<'a> {
     fn read(&mut self, key: &'static str, rule: &'static Rule) -> Result<(), BadBody> {
         match *rule {
             Rule::Text => return self.text(self.depth()),
-            Rule::Label => {
-                let before = self.prompt;
-                self.text(self.depth())?;
-                if self.prompt.chars - before.chars <= LABEL {
-                    self.prompt = before;
-                }
-            }
+            Rule::Label => return self.label(Text::default()),
             Rule::Media => return self.media(),
             Rule::Medias => return self.medias(),
             Rule::Data => return self.data(),
@@ -191,6 +198,7 @@ impl<'a> Walk<'a> {
             Rule::Stream => self.stream = self.flag()?,
             Rule::Background => self.background = self.flag()? == Some(true),
             Rule::Hidden => self.hidden |= self.given()?,
+            Rule::ItemType => return self.item_type(),
             Rule::Refused => {
                 let wrong = self.wrong(key, "left out: the filter could not bound it");
                 if self.given()? {

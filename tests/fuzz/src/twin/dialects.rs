@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::json::{Node, Text, Value};
 use super::walk::{Found, Kind, Walk, flag, is_null};
-use sluice::core::body::Backend::{self, LlamaCpp, Ollama, OpenAi, Sglang, Tgi};
+use sluice::core::body::Backend::{self, LlamaCpp, Ollama, OpenAi, Sglang, Tgi, Vllm};
 
 /// What `body` says in the dialect of this name. A backend of its own reads what no other one serves.
 pub fn read(dialect: &str, backend: Backend, body: &[(Text, Node)], start: usize) -> Found {
@@ -81,7 +81,7 @@ fn chat(root: Root, backend: Backend, batch: bool) -> Found {
             ("max_completion_tokens", Ollama) => walk.limit("max_completion_tokens", node, Kind::Wish, false),
             ("max_completion_tokens", _) => walk.limit("max_completion_tokens", node, Kind::Sure, false),
             ("n_predict", LlamaCpp) => walk.limit("n_predict", node, Kind::Sure, false),
-            ("min_tokens", _) => walk.minimum("min_tokens", node),
+            ("min_tokens", Vllm | Sglang) => walk.minimum("min_tokens", node),
             ("n", _) => walk.copies("n", node),
             ("best_of", _) => walk.copies("best_of", node),
             ("n_cmpl", LlamaCpp) => walk.copies("n_cmpl", node),
@@ -121,6 +121,7 @@ fn message(walk: &mut Walk, key: &str, node: &Node) -> bool {
         "content" => walk.inside(node, &part),
         "role" | "name" | "tool_call_id" => walk.label(node),
         "reasoning" | "reasoning_content" | "refusal" | "thinking" | "tools" => walk.text(node),
+        "audio" => walk.media(node),
         "tool_calls" => walk.inside(node, &call),
         "function_call" => walk.inside(node, &function),
         _ => return false,
@@ -130,11 +131,12 @@ fn message(walk: &mut Walk, key: &str, node: &Node) -> bool {
 
 fn part(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
-        "text" | "refusal" | "thinking" | "reasoning" | "input_text" | "output_text" => walk.text(node),
+        "text" | "refusal" | "thinking" | "reasoning" | "input_text" | "output_text" | "stdout"
+        | "stderr" => walk.text(node),
         "content" => walk.inside(node, &part),
         "image_url" | "input_image" | "image" | "image_pil" | "image_embeds" | "input_audio"
         | "audio_url" | "audio" | "audio_embeds" | "video_url" | "video_embeds" | "data" | "input_video"
-        | "video" | "file" | "file_url" | "input_file" => walk.media(node),
+        | "video" | "file" | "file_url" | "file_data" | "file_id" | "input_file" => walk.media(node),
         _ => return false,
     }
     true
@@ -143,7 +145,7 @@ fn part(walk: &mut Walk, key: &str, node: &Node) -> bool {
 fn call(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
         "id" => walk.label(node),
-        "function" => walk.inside(node, &function),
+        "function" | "custom" => walk.inside(node, &function),
         _ => return false,
     }
     true
@@ -152,7 +154,7 @@ fn call(walk: &mut Walk, key: &str, node: &Node) -> bool {
 fn function(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
         "name" => walk.label(node),
-        "arguments" => walk.text(node),
+        "arguments" | "input" | "parameters" | "description" => walk.text(node),
         _ => return false,
     }
     true
@@ -169,7 +171,7 @@ fn completions(root: Root, backend: Backend, name: &'static str) -> Found {
                 walk.limit("max_completion_tokens", node, Kind::Sure, false)
             }
             ("n_predict", LlamaCpp) => walk.limit("n_predict", node, Kind::Sure, false),
-            ("min_tokens", _) => walk.minimum("min_tokens", node),
+            ("min_tokens", Vllm | Sglang) => walk.minimum("min_tokens", node),
             ("n", _) => walk.copies("n", node),
             ("best_of", _) => walk.copies("best_of", node),
             ("n_cmpl", LlamaCpp) => walk.copies("n_cmpl", node),
@@ -205,11 +207,18 @@ fn responses(root: Root, backend: Backend) -> Found {
     walk.members(root.body, true, &|walk, key, node| {
         match (key, backend) {
             ("input", _) => walk.inside(node, &item),
-            ("instructions" | "tools" | "text" | "response_format" | "structured_outputs", _) => {
-                walk.text(node)
-            }
+            (
+                "instructions"
+                | "tools"
+                | "text"
+                | "response_format"
+                | "structured_outputs"
+                | "chat_template_kwargs"
+                | "previous_response",
+                _,
+            ) => walk.text(node),
             ("tool_choice", _) => walk.label(node),
-            ("previous_input_messages", _) => walk.inside(node, &message),
+            ("previous_input_messages", _) => walk.inside(node, &harmony),
             ("previous_response_id" | "conversation" | "prompt", _) => walk.found.hidden |= !is_null(node),
             ("background", _) => walk.found.background = flag(node) == Some(true),
             ("max_output_tokens", _) => walk.limit("max_output_tokens", node, Kind::Sure, false),
@@ -230,12 +239,48 @@ fn responses(root: Root, backend: Backend) -> Found {
 
 fn item(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
-        "role" | "name" | "id" | "call_id" => walk.label(node),
+        "type" => {
+            let stored = matches!(&node.value, Value::Text(text) if text.word() == "item_reference");
+            walk.found.hidden |= stored;
+        }
+        "role" | "name" | "id" | "call_id" | "namespace" => walk.label(node),
         "content" | "summary" | "output" => walk.inside(node, &part),
-        "text" | "arguments" | "input" | "code" | "action" | "results" | "encrypted_content" => {
-            walk.text(node)
+        "text" | "arguments" | "input" | "code" | "action" | "queries" | "results" | "operation"
+        | "tools" | "error" | "reason" | "encrypted_content" => walk.text(node),
+        "outputs" => walk.inside(node, &|walk, key, node| {
+            match key {
+                "logs" => walk.text(node),
+                "url" => walk.media(node),
+                _ => return false,
+            }
+            true
+        }),
+        "reasoning_content" | "tool_calls" | "tool_call_id" if walk.backend == LlamaCpp => {
+            return message(walk, key, node);
         }
         "image_url" | "result" | "file_data" | "file_url" | "file_id" => walk.media(node),
+        _ => return false,
+    }
+    true
+}
+
+fn harmony(walk: &mut Walk, key: &str, node: &Node) -> bool {
+    match key {
+        "role" | "name" | "recipient" => walk.label(node),
+        "author" => walk.inside(node, &|walk, key, node| {
+            let named = matches!(key, "role" | "name");
+            if named {
+                walk.label(node);
+            }
+            named
+        }),
+        "content" => walk.inside(node, &|walk, key, node| {
+            let shown = matches!(key, "text" | "instructions" | "model_identity" | "tools");
+            if shown {
+                walk.text(node);
+            }
+            shown
+        }),
         _ => return false,
     }
     true
@@ -249,13 +294,16 @@ fn messages(root: Root, backend: Backend) -> Found {
                 match key {
                     "content" => walk.inside(node, &block),
                     "role" => walk.label(node),
+                    "reasoning_content" | "tool_calls" | "tool_call_id" | "name" if backend == LlamaCpp => {
+                        return message(walk, key, node);
+                    }
                     _ => return false,
                 }
                 true
             }),
             ("system", _) => walk.inside(node, &block),
             ("tool_choice", _) => walk.label(node),
-            ("tools" | "output_format" | "output_config", _) => walk.text(node),
+            ("tools" | "output_format" | "output_config" | "chat_template_kwargs", _) => walk.text(node),
             ("thinking", _) => walk.inside(node, &|walk, key, node| {
                 if key == "budget_tokens" {
                     walk.budget("thinking.budget_tokens", node);
@@ -278,12 +326,35 @@ fn block(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
         "id" | "tool_use_id" | "name" => walk.label(node),
         "text" | "thinking" | "data" | "input" | "title" | "context" => walk.text(node),
-        "content" => walk.inside(node, &block),
+        "url" if walk.backend == Ollama => walk.text(node),
+        "content" => {
+            let backend = walk.backend;
+            let knows = |key: &str| match key {
+                "url" => backend == Ollama,
+                _ => BLOCK.contains(&key),
+            };
+            walk.loose(node, &knows, &block);
+        }
         "source" => source(walk, node),
         _ => return false,
     }
     true
 }
+
+/// What a block is known by, but for what only one backend reads.
+const BLOCK: [&str; 11] = [
+    "id",
+    "tool_use_id",
+    "name",
+    "text",
+    "thinking",
+    "data",
+    "input",
+    "title",
+    "context",
+    "content",
+    "source",
+];
 
 /// Where a document comes from: its `data` is text where the `type` beside it says so, or else media.
 fn source(walk: &mut Walk, node: &Node) {

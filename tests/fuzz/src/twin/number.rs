@@ -45,7 +45,7 @@ pub fn decimal(number: &str) -> Option<Amount> {
 /// What a string says to who reads strings as numbers.
 fn quoted(text: &Text) -> Option<Amount> {
     let word = text.word();
-    let word = word.trim_matches([' ', '\t', '\n', '\r']);
+    let word = word.trim();
     let (negative, word) = match word.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, word.strip_prefix('+').unwrap_or(word)),

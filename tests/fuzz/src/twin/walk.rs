@@ -94,6 +94,24 @@ impl Walk {
         }
     }
 
+    /// As `inside`, where what `knows` none of counts as labels do, its key included.
+    pub fn loose(&mut self, node: &Node, knows: &dyn Fn(&str) -> bool, member: Member) {
+        match &node.value {
+            Value::Array(items) => items.iter().for_each(|item| self.loose(item, knows, member)),
+            Value::Object(members) => {
+                self.members(members, true, member);
+                let strangers: Vec<_> = members.iter().filter(|(key, _)| !knows(&self.key(key))).collect();
+                for (key, node) in strangers {
+                    let before = (self.found.chars, self.found.utf8_bytes);
+                    self.count(key);
+                    self.text(node);
+                    self.forget_label(before);
+                }
+            }
+            _ => self.text(node),
+        }
+    }
+
     /// A key as the backend knows it.
     pub fn key(&self, key: &Text) -> String {
         if self.backend == Backend::Ollama { folded(key) } else { key.word() }
@@ -125,6 +143,10 @@ impl Walk {
     pub fn label(&mut self, node: &Node) {
         let before = (self.found.chars, self.found.utf8_bytes);
         self.text(node);
+        self.forget_label(before);
+    }
+
+    fn forget_label(&mut self, before: (u64, u64)) {
         if self.found.chars - before.0 <= LABEL {
             (self.found.chars, self.found.utf8_bytes) = before;
         }
