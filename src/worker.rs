@@ -7,13 +7,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use hashbrown::HashMap;
-
 use crate::core::admission::{Demand, Ending, Leaving, Limit, Request, Writer};
 use crate::core::engine::Engine;
 use crate::core::policy::Policy;
 use crate::core::refusal::Refusal;
-use crate::core::units::{StreamId, Ticket, Time};
+use crate::core::units::{Numbered, StreamId, Ticket, Time};
 use crate::host::Host;
 use crate::stream::Stream;
 use written::Written;
@@ -56,7 +54,7 @@ pub struct Worker<H> {
     pub preempted: Cell<bool>,
     /// Who this worker is to the others; `None` before its first request.
     writer: Cell<Option<Writer>>,
-    streams: RefCell<HashMap<StreamId, Rc<RefCell<Stream>>>>,
+    streams: RefCell<Numbered<StreamId, Rc<RefCell<Stream>>>>,
     written: RefCell<Written>,
     woken: Cell<bool>,
     busy: Cell<bool>,
@@ -159,7 +157,7 @@ impl<H: Host> Worker<H> {
             return;
         }
         self.look_for_header_hold();
-        self.turn(now);
+        self.turn(now, true);
         if self.busy.get() && !self.engine.borrow().admission.is_waiting() {
             self.busy.set(false);
             self.host.tick_every(IDLE_TICK);
@@ -168,8 +166,8 @@ impl<H: Host> Worker<H> {
 
     /// A wake-up, by this worker itself or by one that has given something to it.
     pub fn on_wake(&self) {
-        self.woken.set(false);
-        self.turn(self.host.now());
+        let by_itself = self.woken.replace(false);
+        self.turn(self.host.now(), !by_itself);
     }
 
     /// The configuration is done with and its streams have ended. There is no timer any more that would give back what
@@ -212,8 +210,9 @@ impl<H: Host> Worker<H> {
         }
     }
 
-    /// Refuses who has waited too long, lets go on who can; a bounded number, the rest in the next callback.
-    fn turn(&self, now: Time) {
+    /// Refuses who has waited too long, lets go on who can; a bounded number, the rest in the next callback. `look` tells
+    /// that others may have given something to this worker: before it wakes itself it has settled.
+    fn turn(&self, now: Time, look: bool) {
         let mut left = ACTIONS;
         let late = self.engine.borrow_mut().admission.expire(now, left);
         let mut changed = !late.is_empty();
@@ -227,7 +226,7 @@ impl<H: Host> Worker<H> {
             self.act(id, |stream| stream.body_overdue(self));
         }
         changed |= self.engine.borrow_mut().admission.end_lingering(now);
-        if changed || self.engine.borrow().admission.is_unsettled(now) {
+        if changed || look && self.engine.borrow().admission.is_unsettled(now) {
             self.settle(now, None, changed);
         }
         self.share_buffered(now);

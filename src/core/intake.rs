@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hashbrown::HashMap;
-
 use crate::core::buffered::Buffered;
-use crate::core::units::{StreamId, Time};
+use crate::core::units::{Numbered, StreamId, Time};
 
 /// Bodies being read or parked, and their bytes in Envoy's buffers.
 #[derive(Debug)]
@@ -14,7 +12,7 @@ pub struct Intake {
     /// What they hold, over all workers.
     pub buffered: Buffered,
     timeout: Duration,
-    bodies: HashMap<StreamId, Body>,
+    bodies: Numbered<StreamId, Body>,
     deadlines: BTreeSet<(Time, StreamId)>,
 }
 
@@ -28,7 +26,12 @@ struct Body {
 impl Intake {
     /// Nothing on its way; at most `limit` bytes together over all workers, `timeout` for one body.
     pub fn new(limit: u64, timeout: Duration) -> Intake {
-        Intake { buffered: Buffered::new(limit), timeout, bodies: HashMap::new(), deadlines: BTreeSet::new() }
+        Intake {
+            buffered: Buffered::new(limit),
+            timeout,
+            bodies: Numbered::default(),
+            deadlines: BTreeSet::new(),
+        }
     }
 
     /// A body is to come.

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use hashbrown::HashMap;
-
 use super::line;
-use crate::core::units::{ClassId, StreamId, Ticket, Time};
+use crate::core::units::{ClassId, Numbered, StreamId, Ticket, Time};
 
 /// A request that arrives.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +64,7 @@ pub enum Place {
 /// All requests of one worker.
 #[derive(Debug, Default)]
 pub struct Claims {
-    by_ticket: HashMap<Ticket, Claim>,
+    by_ticket: Numbered<Ticket, Claim>,
     next: u64,
 }
 

@@ -1,10 +1,10 @@
-//! The record as bytes: little-endian numbers in a fixed order, lists behind their length. Written and read by one
-//! version of the module; the key of the record names the version.
+//! The record as bytes: little-endian words of 64 bits in a fixed order, two smaller numbers in one. Written and read by
+//! one version of the module; the key of the record names the version.
 
 use std::time::Duration;
 
-use super::record::Record;
-use super::rules::Key;
+use super::record::{Head, Record};
+use super::rules::{ClassRule, Key, PoolRule};
 use crate::core::units::{Ticket, Time};
 
 const NEVER: u64 = u64::MAX;
@@ -27,47 +27,35 @@ impl Record {
     pub fn write(&self, to: &mut Vec<u8>) {
         to.clear();
         let mut to = Writer(to);
-        to.len(self.rules.pools.len());
+        to.words([len(&self.rules.pools), len(&self.rules.classes), len(&self.rows)]);
         for rule in &self.rules.pools {
-            to.u32(rule.pool.0);
-            to.u64(rule.generation);
-            to.u32(rule.concurrency);
-            to.u64(rule.tokens);
+            to.words([pair(rule.pool.0, rule.concurrency), rule.generation, rule.tokens]);
         }
-        to.len(self.rules.classes.len());
         for rule in &self.rules.classes {
-            to.u32(rule.class.0);
-            to.u64(rule.generation);
-            to.u32(u32::from(rule.pool.is_some()));
-            to.u32(rule.pool.unwrap_or_default().0);
-            to.u32(rule.concurrency);
-            to.u64(rule.tokens);
-            to.u32(rule.reserved);
-            to.u32(rule.capacity);
-            to.u64(rule.promote_after.map_or(NEVER, nanos));
-            to.u64(nanos(rule.block_after));
+            to.words([
+                pair(rule.class.0, u32::from(rule.pool.is_some())),
+                pair(rule.pool.unwrap_or_default().0, rule.concurrency),
+                rule.generation,
+                rule.tokens,
+                pair(rule.reserved, rule.capacity),
+                rule.promote_after.map_or(NEVER, nanos),
+                nanos(rule.block_after),
+            ]);
         }
-        to.len(self.rows.len());
         for row in &self.rows {
-            to.u64(row.uid);
-            to.u64(row.beat.0);
-            to.u32(row.queue);
-            to.u32(u32::from(row.woken) | u32::from(row.slow) << 1);
-            to.len(row.shares.len());
+            let flags = u32::from(row.woken) | u32::from(row.slow) << 1;
+            to.words([row.uid, row.beat.0, pair(row.queue, flags), len(&row.shares)]);
             for share in &row.shares {
-                to.u32(share.class.0);
-                to.u32(share.inflight);
-                to.u64(share.tokens);
-                to.u32(share.waiting);
-                to.u32(share.per_second.to_bits());
-                to.u64(share.since.0);
-                to.len(share.heads.len());
+                to.words([
+                    pair(share.class.0, share.inflight),
+                    share.tokens,
+                    pair(share.waiting, share.per_second.to_bits()),
+                    share.since.0,
+                    len(&share.heads),
+                ]);
                 for head in &share.heads {
-                    to.u64(head.ticket.0);
-                    to.u64(head.since.0);
-                    to.u64(head.tokens);
-                    to.u32(head.turn);
-                    to.u64(head.granted.map_or(NEVER, |at| at.0));
+                    let granted = head.granted.map_or(NEVER, |at| at.0);
+                    to.words([head.ticket.0, head.since.0, head.tokens, u64::from(head.turn), granted]);
                 }
             }
         }
@@ -85,43 +73,41 @@ impl Record {
     }
 
     fn read_all(&mut self, from: &mut Reader) -> Option<()> {
-        from.list(&mut self.rules.pools, |from, rule| {
-            rule.pool = Key(from.u32()?);
-            rule.generation = from.u64()?;
-            rule.concurrency = from.u32()?;
-            rule.tokens = from.u64()?;
+        let [pools, classes, rows] = from.words()?;
+        from.list(pools, &mut self.rules.pools, |from, rule| {
+            let [first, generation, tokens] = from.words()?;
+            let (pool, concurrency) = (Key(low(first)), high(first));
+            *rule = PoolRule { pool, generation, concurrency, tokens };
             Some(())
         })?;
-        from.list(&mut self.rules.classes, |from, rule| {
-            rule.class = Key(from.u32()?);
-            rule.generation = from.u64()?;
-            let (pooled, pool) = (from.u32()? != 0, Key(from.u32()?));
-            rule.pool = pooled.then_some(pool);
-            rule.concurrency = from.u32()?;
-            rule.tokens = from.u64()?;
-            rule.reserved = from.u32()?;
-            rule.capacity = from.u32()?;
-            rule.promote_after = from.moment()?.map(|time| Duration::from_nanos(time.0));
-            rule.block_after = Duration::from_nanos(from.u64()?);
+        from.list(classes, &mut self.rules.classes, |from, rule| {
+            let [class, pool, generation, tokens, lines, promote_after, block_after] = from.words()?;
+            *rule = ClassRule {
+                class: Key(low(class)),
+                generation,
+                pool: (high(class) != 0).then_some(Key(low(pool))),
+                concurrency: high(pool),
+                tokens,
+                reserved: low(lines),
+                capacity: high(lines),
+                promote_after: moment(promote_after).map(|time| Duration::from_nanos(time.0)),
+                block_after: Duration::from_nanos(block_after),
+            };
             Some(())
         })?;
-        from.list(&mut self.rows, |from, row| {
-            (row.uid, row.beat, row.queue) = (from.u64()?, Time(from.u64()?), from.u32()?);
-            let flags = from.u32()?;
-            (row.woken, row.slow) = (flags & 1 != 0, flags & 2 != 0);
-            from.list(&mut row.shares, |from, share| {
-                share.class = Key(from.u32()?);
-                share.inflight = from.u32()?;
-                share.tokens = from.u64()?;
-                share.waiting = from.u32()?;
-                share.per_second = f32::from_bits(from.u32()?);
-                share.since = Time(from.u64()?);
-                from.list(&mut share.heads, |from, head| {
-                    head.ticket = Ticket(from.u64()?);
-                    head.since = Time(from.u64()?);
-                    head.tokens = from.u64()?;
-                    head.turn = from.u32()?;
-                    head.granted = from.moment()?;
+        from.list(rows, &mut self.rows, |from, row| {
+            let [uid, beat, queue, shares] = from.words()?;
+            (row.uid, row.beat, row.queue) = (uid, Time(beat), low(queue));
+            (row.woken, row.slow) = (high(queue) & 1 != 0, high(queue) & 2 != 0);
+            from.list(shares, &mut row.shares, |from, share| {
+                let [class, tokens, waiting, since, heads] = from.words()?;
+                (share.class, share.inflight, share.tokens) = (Key(low(class)), high(class), tokens);
+                (share.waiting, share.per_second) = (low(waiting), f32::from_bits(high(waiting)));
+                share.since = Time(since);
+                from.list(heads, &mut share.heads, |from, head| {
+                    let [ticket, since, tokens, turn, granted] = from.words()?;
+                    let (ticket, since, turn) = (Ticket(ticket), Time(since), low(turn));
+                    *head = Head { ticket, since, tokens, turn, granted: moment(granted) };
                     Some(())
                 })
             })
@@ -133,49 +119,54 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER - 1)
 }
 
+fn moment(word: u64) -> Option<Time> {
+    (word != NEVER).then_some(Time(word))
+}
+
+fn len<T>(list: &[T]) -> u64 {
+    u64::try_from(list.len()).unwrap_or(u64::MAX)
+}
+
+fn pair(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the other half is read by itself")]
+fn low(word: u64) -> u32 {
+    word as u32
+}
+
+fn high(word: u64) -> u32 {
+    low(word >> 32)
+}
+
 struct Writer<'a>(&'a mut Vec<u8>);
 
 impl Writer<'_> {
-    fn u32(&mut self, value: u32) {
-        self.0.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn len(&mut self, len: usize) {
-        self.u32(u32::try_from(len).unwrap_or(u32::MAX));
+    fn words<const N: usize>(&mut self, words: [u64; N]) {
+        self.0.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
     }
 }
 
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
-    fn u32(&mut self) -> Option<u32> {
-        let (bytes, rest) = self.0.split_first_chunk()?;
+    fn words<const N: usize>(&mut self) -> Option<[u64; N]> {
+        let (words, rest) = self.0.split_at_checked(N * 8)?;
         self.0 = rest;
-        Some(u32::from_le_bytes(*bytes))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        let (bytes, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u64::from_le_bytes(*bytes))
-    }
-
-    fn moment(&mut self) -> Option<Option<Time>> {
-        self.u64().map(|value| (value != NEVER).then_some(Time(value)))
+        let (words, _) = words.as_chunks::<8>();
+        Some((*words.first_chunk::<N>()?).map(u64::from_le_bytes))
     }
 
     fn list<T: Default>(
         &mut self,
+        len: u64,
         list: &mut Vec<T>,
         mut item: impl FnMut(&mut Self, &mut T) -> Option<()>,
     ) -> Option<()> {
-        let len = usize::try_from(self.u32()?).ok()?;
-        // A broken length must not reserve what the bytes cannot hold: an item has four bytes at the least.
-        if len > self.0.len() / 4 {
+        let len = usize::try_from(len).ok()?;
+        // A broken length must not reserve what the bytes cannot hold: an item has three words at the least.
+        if len > self.0.len() / 24 {
             return None;
         }
         list.resize_with(len, T::default);
@@ -185,7 +176,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClassRule, Head, PoolRule, Row, Rules, Share};
+    use super::super::{Row, Rules, Share};
     use super::*;
 
     fn record() -> Record {
