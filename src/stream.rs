@@ -115,19 +115,24 @@ impl Stream {
         if matches!(state, State::Passing | State::Gone) {
             return;
         }
-        let now = worker.host.now();
         match state {
             State::Passing | State::Gone | State::Over => {}
             State::Reading(_) => self.outcome(worker, Outcome::ClientGone),
             State::Parked(claim) => {
+                let now = worker.host.now();
                 self.facts.queue_ms = Some(millis(now.since(claim.arrived)));
                 worker.leave(now, claim.ticket, Ending::Gone, false);
                 self.outcome(worker, Outcome::ClientGone);
             }
             State::Running(claim, answer) => {
-                answer.close(worker, &claim, now);
-                worker.host.measure(claim.class, Measure::DurationMs, millis(now.since(self.began)));
-                worker.leave(now, claim.ticket, answer.ending(), answer.broke_off(worker));
+                // One that was served has given its slot back.
+                let end = answer.served().unwrap_or_else(|| {
+                    let now = worker.host.now();
+                    worker.leave(now, claim.ticket, answer.ending(), answer.broke_off(worker));
+                    now
+                });
+                answer.close(worker, &claim);
+                worker.host.measure(claim.class, Measure::DurationMs, millis(end.since(self.began)));
             }
         }
         worker.release_body(self.id);

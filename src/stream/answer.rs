@@ -13,57 +13,63 @@ pub struct Answer {
     status: Option<u16>,
     /// Of a streamed answer.
     first_byte: Option<Time>,
-    whole: bool,
+    /// When it was whole.
+    whole: Option<Time>,
 }
 
 impl Answer {
     /// Nothing seen yet of the answer to a request that went on at `released`.
     pub fn new(released: Time) -> Answer {
-        Answer { released, headers: None, status: None, first_byte: None, whole: false }
+        Answer { released, headers: None, status: None, first_byte: None, whole: None }
     }
 
     /// Its headers have come.
     pub fn begin(&mut self, now: Time, status: Option<u16>, ended: bool) {
         self.headers = Some(now);
         self.status = status;
-        self.whole = ended;
+        self.whole = ended.then_some(now);
     }
 
     /// A piece of its body has come.
     pub fn piece<H: Host>(&mut self, worker: &Worker<H>, claim: &Claim, size: usize, ended: bool) {
-        self.whole |= ended;
-        if claim.streamed && size > 0 && self.first_byte.is_none() {
-            let now = worker.host.now();
+        let first = claim.streamed && size > 0 && self.first_byte.is_none();
+        if !first && !ended {
+            return;
+        }
+        let now = worker.host.now();
+        self.whole = ended.then_some(now);
+        if first {
             self.first_byte = Some(now);
             worker.host.measure(claim.class, Measure::TtftMs, millis(now.since(self.released)));
         }
     }
 
     /// Its trailers have come.
-    pub fn end(&mut self) {
-        self.whole = true;
+    pub fn end(&mut self, now: Time) {
+        self.whole = Some(now);
     }
 
-    /// How it ended: one below 500 that came whole tells how fast work is done.
+    /// When it was whole, if it is one below 500: the model server is done with it.
+    pub fn served(&self) -> Option<Time> {
+        self.whole.filter(|_| self.status.is_some_and(|status| status < 500))
+    }
+
+    /// How it ended where it was not served.
     pub fn ending(&self) -> Ending {
-        match self.status {
-            Some(500..) => Ending::Failed,
-            Some(_) if self.whole => Ending::Served,
-            _ => Ending::Gone,
-        }
+        if self.status.is_some_and(|status| status >= 500) { Ending::Failed } else { Ending::Gone }
     }
 
     /// Whether the model server may still be at it: it was not whole, or it is Envoy's own, given after a timeout, say.
     pub fn broke_off<H: Host>(&self, worker: &Worker<H>) -> bool {
         let failed = self.status.is_none_or(|status| status >= 500);
-        !self.whole || (failed && !worker.host.is_from_upstream())
+        self.whole.is_none() || (failed && !worker.host.is_from_upstream())
     }
 
-    /// Counts and measures it at its end.
-    pub fn close<H: Host>(&self, worker: &Worker<H>, claim: &Claim, now: Time) {
-        worker.host.count(Event::Response(claim.class, self.status.filter(|_| self.whole)));
-        if let Some(first) = self.first_byte.filter(|_| self.whole) {
-            worker.host.measure(claim.class, Measure::DecodeMs, millis(now.since(first)));
+    /// Counts and measures it.
+    pub fn close<H: Host>(&self, worker: &Worker<H>, claim: &Claim) {
+        worker.host.count(Event::Response(claim.class, self.status.filter(|_| self.whole.is_some())));
+        if let Some((first, whole)) = self.first_byte.zip(self.whole) {
+            worker.host.measure(claim.class, Measure::DecodeMs, millis(whole.since(first)));
         }
     }
 

@@ -21,6 +21,7 @@ impl Stream {
                 if worker.engine.borrow().policy.response_headers {
                     answer.describe(worker, claim, &self.facts);
                 }
+                self.give_back(worker);
             }
             State::Reading(_) | State::Parked(_) => self.answered_by_envoy(worker),
         }
@@ -31,13 +32,24 @@ impl Stream {
         if let State::Running(claim, answer) = &mut self.state {
             answer.piece(worker, claim, size, ended);
         }
+        self.give_back(worker);
     }
 
     /// The response's trailers: its body is whole.
     pub fn on_response_trailers<H: Host>(&mut self, worker: &Worker<H>) {
         strip_ours(worker, Section::ResponseTrailers);
         if let State::Running(_, answer) = &mut self.state {
-            answer.end();
+            answer.end(worker.host.now());
+        }
+        self.give_back(worker);
+    }
+
+    /// The model server is done with an answer that has come whole: the slot is free now. The stream may last, where a
+    /// client of HTTP/2 takes its time to read.
+    fn give_back<H: Host>(&self, worker: &Worker<H>) {
+        let State::Running(claim, answer) = &self.state else { return };
+        if let Some(now) = answer.served() {
+            worker.leave(now, claim.ticket, Ending::Served, false);
         }
     }
 

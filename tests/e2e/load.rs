@@ -105,6 +105,23 @@ fn a_connection_that_dies_takes_all_its_streams_and_no_other() {
 }
 
 #[test]
+fn a_client_that_does_not_read_keeps_no_slot_of_a_server_that_is_done() {
+    let mut world = RealWorld::start(&POLICY.replace("\"concurrency\": 4", "\"concurrency\": 1"));
+    let stream = TcpStream::connect(world.envoy.addr()).unwrap();
+    let die = http2::start_crowd(stream, chat(10), 1);
+    world.arrivals(1);
+    // Larger than what a client takes that has not said that it has read anything.
+    let Answer::Whole { status, headers, .. } = ok() else { panic!("a whole answer") };
+    world.answer(0, Answer::Whole { status, headers, body: vec![b' '; 300_000] });
+    let next = world.launch(&chat(10));
+    world.arrivals(2);
+    world.answer(1, ok());
+    assert_eq!(world.response(next).status, 200);
+    die();
+    empty(&mut world);
+}
+
+#[test]
 fn a_model_server_that_is_gone_takes_no_slot_with_it() {
     let policy = POLICY.replace("\"concurrency\": 4", "\"concurrency\": 1");
     let mut world = RealWorld::start_with(&policy, |config| {

@@ -152,15 +152,17 @@ pub extern "C" fn proxy_on_response_headers(_: u32, _: usize, _: u32) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn proxy_on_response_body(_: u32, _: usize, _: u32) -> u32 {
+pub extern "C" fn proxy_on_response_body(_: u32, _: usize, ended: u32) -> u32 {
+    if ended != 0 {
+        take(Step::Clock, host::clock);
+        take(Step::Shared, share);
+    }
     CONTINUE
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn proxy_on_log(_: u32) {
-    take(Step::Clock, host::clock);
     take(Step::Metrics, || metrics(AT_END..METRICS.len()));
-    take(Step::Shared, share);
     take(Step::Properties, || {
         PROPERTIES.into_iter().for_each(|(name, value)| host::set_property(name, value))
     });
