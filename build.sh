@@ -60,7 +60,12 @@ cmd_load() {
   rig load "$@"
 }
 
-#: demo: the same mixed traffic without the filter, with it and beside the bound, in two minutes (--seed)
+#: serve: a simulated model server by itself, of OpenAI's API and vLLM's metrics (--preset, --port; --help lists all)
+cmd_serve() {
+  rig serve "$@"
+}
+
+#: demo: the same mixed traffic without the filter and with it, in a minute and a half (--seed)
 cmd_demo() {
   cmd_wasm
   cmd_envoy
@@ -70,6 +75,17 @@ cmd_demo() {
 #: advise: say which policy to take for a server and a trace, by simulation (--trace, --server, --help)
 cmd_advise() {
   rig advise "$@"
+}
+
+#: batch: show what batch size does to throughput and P99, by simulation (--preset, --slo; --help lists all)
+cmd_batch() {
+  rig batch "$@"
+}
+
+#: curve: measure what a server's steps and prompts cost: llama.cpp's, or the one at --url; --closeness holds the simulated one against it
+cmd_curve() {
+  [[ " $* " == *" --url"* || " $* " == *" --help "* ]] || llama
+  rig curve "$@"
 }
 
 #: bench: measure: compare (taken where none is named; --peers), real (also --real), admission, overhead, body (reading them, in V8), memory; most take --help

@@ -2,32 +2,7 @@
 
 use fastrand::Rng;
 
-const WORDS: [&str; 24] = [
-    "the",
-    "lock",
-    "raises",
-    "barges",
-    "between",
-    "two",
-    "levels",
-    "of",
-    "water",
-    "and",
-    "keeps",
-    "what",
-    "flows",
-    "from",
-    "one",
-    "gate",
-    "to",
-    "another",
-    "within",
-    "its",
-    "bounds",
-    "café",
-    "\"sluice\"",
-    "done.\n",
-];
+const WORDS: [&str; 24] = include!("words.rs");
 const CODE: [&str; 8] = [
     "let gate = open(\"upper\")?;\n",
     "if level < 3 {\n\treturn Err(\"low\");\n}\n",

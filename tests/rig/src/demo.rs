@@ -6,7 +6,7 @@ use crate::compare::scenario::{Results, Scenario};
 use crate::compare::segment::Segment;
 use crate::compare::stage::Setting;
 use crate::compare::target::Target;
-use crate::compare::{conclude, play, record};
+use crate::compare::{conclude, play, record, write};
 use crate::envoy::root;
 use crate::load::traffic::Mix;
 use crate::model::http::ModelServer;
@@ -65,10 +65,13 @@ pub async fn demo(seed: u64, keep: bool) -> Result<()> {
     };
     let results = [play(scenario).await?];
     let record = record::of(&results, seed);
+    let page = root().join("target/report/demo.html");
+    write("Sluice: the demo", &page, &results, &record)?;
+    let mut written = vec![page];
     if keep {
-        println!("The record: {}", record::keep(&format!("demo-{seed}"), &record)?.display());
+        written.push(record::keep(&format!("demo-{seed}"), &record)?);
     }
-    conclude("Sluice: the demo", &root().join("target/report/demo.html"), &results, &record)
+    conclude(&written, &results)
 }
 
 #[cfg(test)]

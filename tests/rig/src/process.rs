@@ -1,6 +1,7 @@
 //! Child processes that never outlive the rig's interest in them.
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt as _;
@@ -36,8 +37,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing left to kill, only to reap.
-        let _ = self.0.kill();
+        // With all that it has started itself. It may have ended already; then there is nothing left but to reap it.
+        if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         let _ = self.0.wait();
     }
 }
@@ -111,6 +114,25 @@ pub fn free_address() -> Result<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_child_has_started_ends_with_it() {
+        let dir = TempDir::new().unwrap();
+        let written = dir.path().join("pid");
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 60 & echo $! >pid.new; mv pid.new pid; wait"]).current_dir(dir.path());
+        let child = Process::spawn(&mut command).unwrap();
+        while !written.exists() {
+            std::thread::sleep(POLL);
+        }
+        let grandchild = fs::read_to_string(&written).unwrap();
+        drop(child);
+        // Whoever inherits it may take a moment to bury it.
+        let stat = format!("/proc/{}/stat", grandchild.trim());
+        while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            std::thread::sleep(POLL);
+        }
+    }
 
     #[tokio::test]
     async fn a_program_that_fails_is_reported_with_its_last_words() {

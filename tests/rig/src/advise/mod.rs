@@ -67,8 +67,7 @@ pub fn advise(options: &Options) -> Result<()> {
         (candidates.len() * asks.len()) as f64 / took
     );
 
-    let command = std::env::args().collect::<Vec<_>>().join(" ");
-    let advice = Advice::new(command, traffic, load, without, candidates, scores);
+    let advice = Advice::new(crate::report::record::command(), traffic, load, without, candidates, scores);
     println!("{}\n{}; times in seconds", table::table(&advice, options.all), page::FRONT);
     page::page(&advice)?.write(&options.html)?;
     println!("\nthe picture: {}", options.html.display());

@@ -2,9 +2,8 @@
 
 use super::timeline::Sample;
 use crate::load::client::PATIENCE;
-use crate::load::outcome::{Failure, Outcome};
+use crate::load::outcome::{Failures, Outcome, latest, span};
 use crate::load::traffic::Class;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One round of one target.
@@ -25,8 +24,8 @@ pub struct ClassFigures {
     pub first_token: Vec<f64>,
     /// Times to the end of the answer, likewise.
     pub whole: Vec<f64>,
-    /// How often each failure was met.
-    pub failures: BTreeMap<Failure, usize>,
+    /// What came of the others.
+    pub failures: Failures,
 }
 
 /// The figures of one target.
@@ -49,13 +48,13 @@ impl Figures {
         let outcomes = || rounds.iter().flat_map(|round| &round.outcomes);
         let tokens: u64 =
             outcomes().filter_map(|outcome| outcome.result.as_ref().ok()).map(|s| u64::from(s.tokens)).sum();
-        let span: f64 = rounds.iter().map(|round| span(&round.outcomes)).sum();
+        let span: f64 = rounds.iter().map(|round| span(&round.outcomes).as_secs_f64()).sum();
         let samples = || rounds.iter().flat_map(|round| &round.timeline);
         Figures {
             short: ClassFigures::of(outcomes(), Class::Short),
             long: ClassFigures::of(outcomes(), Class::Long),
             tokens_per_second: tokens as f64 / span.max(f64::MIN_POSITIVE),
-            latest: outcomes().map(|outcome| outcome.late).max().unwrap_or_default(),
+            latest: latest(outcomes()),
             most_waiting: samples().map(|sample| sample.waiting).max().unwrap_or_default(),
             most_held: samples().map(|sample| sample.held).max().unwrap_or_default(),
         }
@@ -75,13 +74,8 @@ impl ClassFigures {
         let mut figures = ClassFigures::default();
         for outcome in outcomes.filter(|outcome| outcome.class == class) {
             figures.sent += 1;
-            let (first_token, whole) = match &outcome.result {
-                Ok(served) => (served.first_token, outcome.took),
-                Err(failure) => {
-                    *figures.failures.entry(failure.clone()).or_default() += 1;
-                    (PATIENCE, PATIENCE)
-                }
-            };
+            figures.failures.count(outcome);
+            let (first_token, whole) = outcome.counted(PATIENCE);
             figures.first_token.push(first_token.as_secs_f64());
             figures.whole.push(whole.as_secs_f64());
         }
@@ -95,16 +89,7 @@ impl ClassFigures {
         if self.sent == 0 {
             return 1.0;
         }
-        1.0 - self.failures.values().sum::<usize>() as f64 / self.sent as f64
-    }
-
-    /// The failures in words.
-    pub fn failures_said(&self) -> String {
-        let counted = self.failures.iter().map(|(failure, count)| format!("{count} x {failure}"));
-        match counted.collect::<Vec<_>>() {
-            none if none.is_empty() => "none".to_owned(),
-            some => some.join(", "),
-        }
+        1.0 - self.failures.sum() as f64 / self.sent as f64
     }
 }
 
@@ -112,13 +97,6 @@ impl ClassFigures {
 pub fn quantile(values: &[f64], part: f64) -> f64 {
     let rank = (part * values.len() as f64).ceil() as usize;
     values.get(rank.clamp(1, values.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
-}
-
-/// From the first arrival to the last end, in seconds.
-fn span(outcomes: &[Outcome]) -> f64 {
-    let first = outcomes.iter().map(|outcome| outcome.at).min().unwrap_or_default();
-    let last = outcomes.iter().map(|outcome| outcome.at + outcome.took).max().unwrap_or_default();
-    last.saturating_sub(first).as_secs_f64()
 }
 
 #[cfg(test)]

@@ -98,15 +98,26 @@ pub async fn compare(options: Options) -> Result<()> {
         ensure!(!is_zero, "--{name} 0 would measure nothing; it takes 1 or more");
     }
     ensure!(options.seconds.is_none_or(|seconds| seconds <= 3_600), "--seconds takes an hour (3600) at most");
+    for slots in options.slots.iter().filter(|_| options.real) {
+        ensure!(*slots >= 2, "of {slots} slots none can be kept for short requests: --slots takes 2 or more");
+    }
     let results = if options.real { real(&options).await? } else { simulated(&options).await? };
+    conclude(&keep(&options, &results)?, &results)
+}
+
+/// Writes the page, and the record where one is asked for, of what has been played: after each scenario, since a later
+/// one may fail or be ended.
+fn keep(options: &Options, results: &[Results]) -> Result<Vec<PathBuf>> {
     let name = if options.real { "real" } else { "compare" };
-    let path = options.out.unwrap_or_else(|| root().join(format!("target/report/{name}.html")));
-    let record = record::of(&results, options.seed);
+    let path = options.out.clone().unwrap_or_else(|| root().join(format!("target/report/{name}.html")));
+    let record = record::of(results, options.seed);
+    write("Sluice beside other ways to a model server", &path, results, &record)?;
+    let mut written = vec![path];
     if let Some(named) = &options.record {
         let name = if named.is_empty() { name } else { named };
-        println!("The record: {}", record::keep(name, &record)?.display());
+        written.push(record::keep(name, &record)?);
     }
-    conclude("Sluice beside other ways to a model server", &path, &results, &record)
+    Ok(written)
 }
 
 async fn simulated(options: &Options) -> Result<Vec<Results>> {
@@ -123,7 +134,7 @@ async fn simulated(options: &Options) -> Result<Vec<Results>> {
     let found = search::find(spec, size(2, 30))?;
     let servers = [ModelServer::start(0, spec).await?, ModelServer::start(0, spec).await?];
     let servers = servers.each_ref().map(ModelServer::address);
-    let mut results = Vec::new();
+    let mut chosen = Vec::new();
     for which in scenarios {
         let mut scenario = match which {
             Which::Mixed => {
@@ -146,7 +157,12 @@ async fn simulated(options: &Options) -> Result<Vec<Results>> {
             }
         };
         scenario.about.insert(0, options.server.said()?);
-        results.push(play(scenario.only(&options.target)?).await?);
+        chosen.push(scenario.only(&options.target)?);
+    }
+    let mut results = Vec::new();
+    for scenario in chosen {
+        results.push(play(scenario).await?);
+        keep(options, &results)?;
     }
     Ok(results)
 }
@@ -156,7 +172,6 @@ async fn real(options: &Options) -> Result<Vec<Results>> {
     println!("llama.cpp's server, {}, with {}", llama.version()?, llama.model());
     let mut results = Vec::new();
     for &slots in &options.slots {
-        ensure!(slots >= 2, "of {slots} slots none can be kept for short requests: --slots takes 2 or more");
         let size =
             real::Size { seed: options.seed, rounds: options.rounds.unwrap_or(3), shorts: options.shorts };
         let server = llama.start(slots, options.threads).await?;
@@ -167,6 +182,7 @@ async fn real(options: &Options) -> Result<Vec<Results>> {
         );
         let scenario = real::scenario(slots, slots / 2, size, server.address(), targets);
         results.push(play(scenario.only(&options.target)?).await?);
+        keep(options, &results)?;
     }
     Ok(results)
 }
@@ -210,15 +226,23 @@ fn available(peers: &[Peer]) -> Vec<Target> {
     here.into_iter().map(Target::Peer).collect()
 }
 
-/// Writes the page of some results and their record. An error where figures among them mean nothing.
-pub fn conclude(title: &str, path: &Path, results: &[Results], record: &Record) -> Result<()> {
+/// Writes the page of some results and their record.
+pub fn write(title: &str, path: &Path, results: &[Results], record: &Record) -> Result<()> {
     let mut page = Page::new(title);
     for results in results {
         page = page::add(page, results, &(results.promises)(results))?;
     }
     page = page::facts(page, record);
-    page.write(path)?;
-    println!("\nThe pictures: {}", path.display());
+    page.write(path)
+}
+
+/// Says where they are. An error where figures among them mean nothing.
+pub fn conclude(written: &[PathBuf], results: &[Results]) -> Result<()> {
+    println!();
+    for path in written {
+        let what = if path.extension().is_some_and(|end| end == "html") { "pictures" } else { "record" };
+        println!("The {what}: {}", path.display());
+    }
     let objections = results.iter().flat_map(Results::objections).collect::<Vec<_>>();
     ensure!(objections.is_empty(), "the runs cannot be compared: {}", objections.join("; "));
     Ok(())

@@ -28,6 +28,13 @@ pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> 
         page = page.text(paragraph);
     }
     page = page
+        .picture(
+            &bars(results, tail)?,
+            &format!(
+                "{:.0} of 100 requests are served within this. What was refused or failed counts as {patience} s.",
+                tail * 100.0
+            ),
+        )
         .table(
             ["", "promise", "measured"],
             promises.iter().map(|promise| {
@@ -36,22 +43,20 @@ pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> 
             }),
         )
         .picture(
-            &bars(results, tail)?,
-            &format!(
-                "{:.0} of 100 requests are served within this. What was refused or failed counts as {patience} s.",
-                tail * 100.0
-            ),
-        )
-        .picture(
             &distribution(results, Time::FirstToken)?,
             "The part of the short requests that had its first token by when. Further left is better.",
         )
         .picture(&distribution(results, Time::Whole)?, "The same for whole answers.");
+    let highest = most_at_once(results);
     for played in results.targets.iter().filter(|played| shown(played.target)) {
         if let Some(round) = played.rounds.first() {
             page = page.picture(
-                &timeline(played.target, round)?,
-                "First round: requests in the server's batch, in the server's own line, and held before the server.",
+                &timeline(played.target, round, highest)?,
+                if watched(played.target) {
+                    "First round: requests in the server's batch, in the server's own line, and held before the server."
+                } else {
+                    "First round: requests in the server's batch and in its own line."
+                },
             );
         }
     }
@@ -101,6 +106,11 @@ fn shown(target: Target) -> bool {
     !matches!(target, Target::Direct | Target::Alone)
 }
 
+/// Whether what a target holds is seen: Envoy says it, the other gateways do not, and the bound holds nothing.
+fn watched(target: Target) -> bool {
+    matches!(target, Target::Envoy | Target::Breakers | Target::Sluice | Target::SluiceTwo)
+}
+
 fn bars(results: &Results, part: f64) -> Result<String> {
     let of = |values: fn(&Figures) -> &[f64]| {
         results.targets.iter().map(move |played| quantile(values(&played.figures), part))
@@ -126,17 +136,25 @@ fn distribution(results: &Results, time: Time) -> Result<String> {
     results.targets.iter().fold(chart, line).svg()
 }
 
-fn timeline(target: Target, round: &Round) -> Result<String> {
+/// The most that ran or waited at once in any of the pictures, rounded up, so that all have one scale.
+fn most_at_once(results: &Results) -> f64 {
+    let shown = results.targets.iter().filter(|played| shown(played.target));
+    let samples = shown.filter_map(|played| played.rounds.first()).flat_map(|round| &round.timeline);
+    let most = samples.map(|sample| sample.running.max(sample.waiting).max(sample.held)).max();
+    most.unwrap_or_default().next_multiple_of(5) as f64
+}
+
+fn timeline(target: Target, round: &Round, highest: f64) -> Result<String> {
     let of = |count: fn(&super::timeline::Sample) -> u64| {
         round.timeline.iter().map(move |sample| (sample.at.as_secs_f64(), count(sample) as f64))
     };
-    Chart::new(format!("{}: queue and batch", target.name()))
+    let chart = Chart::new(format!("{}: queue and batch", target.name()))
         .x(Axis::linear("seconds"))
-        .y(Axis::linear("requests").from(0.0))
+        .y(Axis::linear("requests").from(0.0).to(highest))
         .step("running", of(|sample| sample.running))
-        .step("waiting in the server", of(|sample| sample.waiting))
-        .step("held before it", of(|sample| sample.held))
-        .svg()
+        .step("waiting in the server", of(|sample| sample.waiting));
+    let held = || of(|sample| sample.held);
+    if watched(target) { chart.step("held before it", held()) } else { chart }.svg()
 }
 
 fn throughput(results: &Results) -> Result<String> {
@@ -163,10 +181,10 @@ fn waits(played: &Played) -> [String; 6] {
     let Figures { short, long, latest, most_waiting, most_held, .. } = &played.figures;
     [
         played.target.name().to_owned(),
-        short.failures_said(),
-        long.failures_said(),
+        short.failures.to_string(),
+        long.failures.to_string(),
         most_waiting.to_string(),
-        most_held.to_string(),
+        if watched(played.target) { most_held.to_string() } else { "-".to_owned() },
         format!("{:.0} ms", latest.as_secs_f64() * 1e3),
     ]
 }

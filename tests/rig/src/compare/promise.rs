@@ -79,7 +79,7 @@ pub fn served(results: &Results, target: Target, short: f64, long: f64) -> Vec<P
     let Some(figures) = results.figures(target) else { return Vec::new() };
     let classes = [("short", &figures.short, short), ("long", &figures.long, long)];
     let one = |(name, class, least): (&str, &ClassFigures, f64)| {
-        let (served, failures) = (class.served(), class.failures_said());
+        let (served, failures) = (class.served(), &class.failures);
         Promise {
             promise: format!("at least {} % of {name} requests served", least * 100.0),
             measured: format!("{:.2} % of {} (failed: {failures})", served * 100.0, class.sent),

@@ -82,7 +82,7 @@ fn class(class: &ClassFigures) -> Value {
     json!({
         "sent": class.sent,
         "served": rounded(class.served()),
-        "failures": class.failures_said(),
+        "failures": class.failures.to_string(),
         "first_token": times(&class.first_token),
         "whole": times(&class.whole),
     })

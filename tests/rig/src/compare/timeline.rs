@@ -46,8 +46,9 @@ impl Watch {
             loop {
                 ticks.tick().await;
                 let at = start.elapsed();
-                let sample = Sample { at, ..look(&client, &places).await };
-                if tell.send(sample).is_err() {
+                // Where one of them does not answer in time, a moment is missing.
+                let Some(sample) = look(&client, &places).await else { continue };
+                if tell.send(Sample { at, ..sample }).is_err() {
                     return;
                 }
             }
@@ -71,35 +72,32 @@ impl Drop for Watch {
     }
 }
 
-/// One look at all places; what does not answer counts as nothing there.
-async fn look(client: &Client, places: &Places) -> Sample {
+/// One look at all places; none where one of them does not answer.
+async fn look(client: &Client, places: &Places) -> Option<Sample> {
     let mut sample = Sample::default();
     for server in &places.servers {
-        let page = page(client, &format!("http://{server}/metrics")).await;
+        let page = page(client, &format!("http://{server}/metrics")).await?;
         sample.running += sum(&page, &["vllm:num_requests_running", "llamacpp:requests_processing"]);
         sample.waiting += sum(&page, &["vllm:num_requests_waiting", "llamacpp:requests_deferred"]);
     }
     if let Some(admin) = places.admin {
         let filter = "sluice.queued|upstream_rq_pending_active";
-        let page = page(client, &format!("http://{admin}/stats?filter={filter}")).await;
+        let page = page(client, &format!("http://{admin}/stats?filter={filter}")).await?;
         sample.held = page.lines().filter_map(|line| line.rsplit_once(": ")?.1.parse::<u64>().ok()).sum();
     }
-    sample
+    Some(sample)
 }
 
-/// Whether a server has nothing to do.
+/// Whether a server has nothing to do; one that is too busy to say has not.
 pub async fn idle(server: SocketAddr) -> Result<bool> {
     let client = Client::builder().no_proxy().timeout(Duration::from_secs(2)).build()?;
     let places = Places { servers: vec![server], admin: None, every: Duration::ZERO };
     let seen = look(&client, &places).await;
-    Ok(seen.running + seen.waiting == 0)
+    Ok(seen.is_some_and(|seen| seen.running + seen.waiting == 0))
 }
 
-async fn page(client: &Client, url: &str) -> String {
-    match client.get(url).send().await {
-        Ok(answer) => answer.text().await.unwrap_or_default(),
-        Err(_) => String::new(),
-    }
+async fn page(client: &Client, url: &str) -> Option<String> {
+    client.get(url).send().await.ok()?.text().await.ok()
 }
 
 /// The sum over all label sets of the metrics with one of these names, from a page in Prometheus' text format.
@@ -115,6 +113,22 @@ fn sum(page: &str, names: &[&str]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::http::ModelServer;
+    use crate::sim::preset::Preset;
+
+    #[tokio::test]
+    async fn a_server_is_idle_when_it_says_so() {
+        let server = ModelServer::start(0, Preset::Gpu.spec()).await.unwrap();
+        let address = server.address();
+        assert!(idle(address).await.unwrap());
+        let client = Client::builder().no_proxy().build().unwrap();
+        let body = r#"{"messages": [], "max_tokens": 1000, "stream": true}"#;
+        let url = format!("http://{address}/v1/chat/completions");
+        let _answer = client.post(url).body(body).send().await.unwrap();
+        assert!(!idle(address).await.unwrap());
+        drop(server);
+        assert!(!idle(address).await.unwrap());
+    }
 
     #[test]
     fn metrics_are_summed_by_name() {

@@ -161,6 +161,10 @@ async fn receive_stream(mut response: Response) -> Result<Answer, Failure> {
                 last = Some(now);
                 answer.first_token.get_or_insert(now);
             }
+            // A model may have nothing to say, or nothing that is text: its answer is there when it is over.
+            if chunk.choices.iter().any(|choice| choice.finish_reason.is_some()) {
+                answer.first_token.get_or_insert(now);
+            }
         });
     }
     // The server's count knows of tokens that share an event, or have no text.
@@ -197,6 +201,7 @@ struct Chunk {
 struct Choice {
     #[serde(default)]
     delta: Delta,
+    finish_reason: Option<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
@@ -284,9 +289,12 @@ mod tests {
             data: {\"error\":{\"message\":\"out of memory\"}}\n\ndata: [DONE]\n\n";
         const COUNTED: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"a b\"}}]}\n\n\
             data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
+        const SILENT: &str = "data: {\"choices\":[{\"finish_reason\":\"length\",\"delta\":{}}]}\n\n\
+            data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
         for (body, result) in [
             (TWO_TOKENS, Ok((2, 1))),
             (COUNTED, Ok((2, 0))),
+            (SILENT, Ok((2, 0))),
             (CUT, Err(Failure::Incomplete)),
             (FAILED, Err(Failure::Incomplete)),
             ("data: [DONE]\n\n", Err(Failure::Incomplete)),

@@ -1,6 +1,7 @@
 //! What became of a request.
 
 use super::traffic::Class;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -20,6 +21,54 @@ pub struct Outcome {
     pub took: Duration,
     /// The answer, or what came instead.
     pub result: Result<Served, Failure>,
+}
+
+impl Outcome {
+    /// The times to its first token and to its end that count: a failure is `patience` in both, all that its client had.
+    pub fn counted(&self, patience: Duration) -> (Duration, Duration) {
+        self.result.as_ref().map_or((patience, patience), |served| (served.first_token, self.took))
+    }
+}
+
+/// From the first planned arrival to the last end.
+pub fn span(outcomes: &[Outcome]) -> Duration {
+    let first = outcomes.iter().map(|outcome| outcome.at).min().unwrap_or_default();
+    let last = outcomes.iter().map(|outcome| outcome.at + outcome.took).max().unwrap_or_default();
+    last.saturating_sub(first)
+}
+
+/// The most that one of them was sent too late, by no fault of the server.
+pub fn latest<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Duration {
+    outcomes.into_iter().map(|outcome| outcome.late).max().unwrap_or_default()
+}
+
+/// How often each failure was met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failures(pub BTreeMap<Failure, usize>);
+
+impl Failures {
+    /// Counts one more, if there is one.
+    pub fn count(&mut self, outcome: &Outcome) {
+        if let Err(failure) = &outcome.result {
+            *self.0.entry(failure.clone()).or_default() += 1;
+        }
+    }
+
+    /// All of them together.
+    pub fn sum(&self) -> usize {
+        self.0.values().sum()
+    }
+}
+
+/// As `2 x 429 queue_full, 1 x timed out`, or `none`.
+impl fmt::Display for Failures {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return write!(out, "none");
+        }
+        let counted = self.0.iter().map(|(failure, count)| format!("{count} x {failure}"));
+        write!(out, "{}", counted.collect::<Vec<_>>().join(", "))
+    }
 }
 
 /// A complete answer.

@@ -98,14 +98,18 @@ impl Ask {
         self.envelope(id, object, json!([choice]), Some(self.usage(cached_tokens)))
     }
 
+    /// The event that a chat's stream begins with, before its first token; none where the stream is of text.
+    pub fn role_chunk(&self, id: u64) -> Option<Value> {
+        let choice = json!({"index": 0, "logprobs": null, "finish_reason": null,
+                            "delta": {"role": "assistant", "content": ""}});
+        (self.endpoint == Endpoint::Chat)
+            .then(|| self.envelope(id, self.chunk_object(), json!([choice]), None))
+    }
+
     /// The event that carries one token.
     pub fn chunk(&self, id: u64, index: u32, last: bool) -> Value {
         let finish_reason = if last { json!("length") } else { Value::Null };
         let choice = match self.endpoint {
-            Endpoint::Chat if index == 0 => {
-                json!({"index": 0, "logprobs": null, "finish_reason": finish_reason,
-                "delta": {"role": "assistant", "content": word(index)}})
-            }
             Endpoint::Chat => json!({"index": 0, "logprobs": null, "finish_reason": finish_reason,
                 "delta": {"content": word(index)}}),
             Endpoint::Text => json!({"index": 0, "logprobs": null, "finish_reason": finish_reason,
@@ -305,7 +309,6 @@ mod tests {
         let said: String =
             chunks.iter().map(|chunk| chunk["choices"][0]["delta"]["content"].as_str().unwrap()).collect();
         assert_eq!(said, ask.answer(1, 0)["choices"][0]["message"]["content"]);
-        assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
         assert_eq!(chunks[1]["choices"][0]["finish_reason"], Value::Null);
         assert_eq!(chunks[2]["choices"][0]["finish_reason"], "length");
     }

@@ -7,32 +7,7 @@ use serde_json::json;
 
 /// A turn of a conversation has about so many characters.
 const TURN: usize = 600;
-const WORDS: [&str; 24] = [
-    "the",
-    "lock",
-    "raises",
-    "barges",
-    "between",
-    "two",
-    "levels",
-    "of",
-    "water",
-    "and",
-    "keeps",
-    "what",
-    "flows",
-    "from",
-    "one",
-    "gate",
-    "to",
-    "another",
-    "within",
-    "its",
-    "bounds",
-    "caf\u{e9}",
-    "\"sluice\"",
-    "done.\n",
-];
+const WORDS: [&str; 24] = include!("../../../../benches/body/src/words.rs");
 
 /// How the answer shall come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

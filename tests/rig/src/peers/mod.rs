@@ -1,5 +1,5 @@
-//! Other gateways to measure beside the filter. `./build.sh peers` installs each into `target/peers/<name>`; what is not
-//! there is left out of a comparison, and said to be.
+//! Other gateways to measure beside the filter. `./build.sh bench compare --peers` installs each into
+//! `target/peers/<name>`; what is not there is left out of a comparison, and said to be.
 
 pub mod llama;
 

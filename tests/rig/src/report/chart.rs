@@ -36,7 +36,6 @@ pub(super) enum Kind {
 /// Something said at a place of the chart.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
-    X(f64, String),
     Y(f64, String),
     Point(f64, f64, String),
 }
@@ -84,11 +83,6 @@ impl Chart {
         let mut points: Vec<_> = points.into_iter().collect();
         points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         self.series(name, Kind::Front, points)
-    }
-
-    /// A vertical line with a text, at a value of the x axis.
-    pub fn at_x(self, x: f64, text: impl Into<String>) -> Chart {
-        self.note(Note::X(x, text.into()))
     }
 
     /// A horizontal line with a text, at a value of the y axis.
@@ -144,7 +138,6 @@ mod tests {
             .step("a step", [(0.0, 2.0), (f64::NAN, 3.0), (2.0, 4.0)])
             .scatter("policies", [(1.0, 2.0)])
             .front("the front", [(2.0, 1.0), (1.0, 3.0)])
-            .at_x(1.0, "knee")
             .at_y(5.0, "SLO")
             .at_point((1.0, 2.0), "chosen")
             .svg()
@@ -157,7 +150,6 @@ mod tests {
             "a step",
             "policies",
             "the front",
-            "knee",
             "SLO",
             "chosen",
         ] {

@@ -14,8 +14,9 @@ pub(super) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 /// Grid lines.
 pub(super) const GRID: RGBColor = RGBColor(0xDD, 0xDD, 0xDD);
 /// Okabe and Ito's colours, which stay distinct for colour-blind readers (Color Universal Design, 2008), without the
-/// yellow, which white swallows. Marks differ, too, and in another rhythm.
-pub(super) const COLORS: [RGBColor; 7] = [
+/// yellow, which white swallows; then three of Paul Tol's muted ones, so that no two targets of a comparison share one.
+/// Marks differ, too, and in another rhythm.
+pub(super) const COLORS: [RGBColor; 10] = [
     RGBColor(0x00, 0x72, 0xB2),
     RGBColor(0xD5, 0x5E, 0x00),
     RGBColor(0x00, 0x9E, 0x73),
@@ -23,6 +24,9 @@ pub(super) const COLORS: [RGBColor; 7] = [
     RGBColor(0xE6, 0x9F, 0x00),
     RGBColor(0x56, 0xB4, 0xE9),
     RGBColor(0x7F, 0x7F, 0x7F),
+    RGBColor(0x33, 0x22, 0x88),
+    RGBColor(0x88, 0x22, 0x55),
+    RGBColor(0x99, 0x99, 0x33),
 ];
 
 /// All in pixels of a picture that is shown at its own size or smaller.
@@ -33,8 +37,11 @@ const TITLE: i32 = 17;
 const TEXT: i32 = 14;
 const ROW: i32 = 22;
 const SWATCH: i32 = 22;
-/// A line of more points than this needs no marks to show where they are.
+/// Radius of the ring around a point that is spoken of.
+const RING: i32 = 9;
+/// A line of more points than this bears marks only here and there, to be told apart by.
 const MOST_MARKS: usize = 40;
+const SPARSE_MARKS: usize = 8;
 /// The part of a group's width that its bars take.
 const BARS: f64 = 0.8;
 /// Bars narrower than this have no room for their height in figures.
@@ -70,7 +77,6 @@ fn draw(chart: &Chart, legend: &[(usize, Place)], head: i32, root: &Area<'_>) ->
     }
     for note in &chart.notes {
         match note {
-            Note::X(x, _) => xs.push(*x),
             Note::Y(y, _) => ys.push(*y),
             Note::Point(x, y, _) => {
                 xs.push(*x);
@@ -95,9 +101,14 @@ fn draw(chart: &Chart, legend: &[(usize, Place)], head: i32, root: &Area<'_>) ->
             .y_label_area_size(labels)
             .build_cartesian_2d(x.clone(), y.clone()),
     )?;
-    let style = TextStyle::from(("sans-serif", f64::from(TEXT) * 1.24).into_font()).color(&INK);
+    let style = |size: f64| TextStyle::from(("sans-serif", size * 1.24).into_font()).color(&INK);
+    // Names of many groups are set smaller, so that they do not touch.
+    let room = (WIDTH as i32 - 2 * MARGIN - labels) as f64 / chart.x.group_count().unwrap_or(1) as f64;
+    let fits = room / (0.6 * x.longest_name().max(1) as f64);
+    let small = if chart.x.group_count().is_some() { fits.clamp(8.0, TEXT.into()) } else { TEXT.into() };
     let mut mesh = context.configure_mesh();
-    mesh.light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(INK).label_style(style);
+    mesh.light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(INK).label_style(style(TEXT.into()));
+    mesh.x_label_style(style(small)).axis_desc_style(style(TEXT.into()));
     let (name_x, name_y) = (|tick: &f64| x.name(*tick), |tick: &f64| y.name(*tick));
     mesh.x_desc(chart.x.label.clone()).x_label_formatter(&name_x).y_label_formatter(&name_y);
     if chart.x.group_count().is_some() {
@@ -116,7 +127,8 @@ fn draw(chart: &Chart, legend: &[(usize, Place)], head: i32, root: &Area<'_>) ->
             _ => points(root, series, place, at)?,
         }
     }
-    chart.notes.iter().try_for_each(|note| self::note(root, note, &x, &y, at))
+    let mut labels = Labels::default();
+    chart.notes.iter().try_for_each(|note| self::note(root, note, &x, &mut labels, at))
 }
 
 /// Where each series' entry begins: pixels from the left, and its row. Entries flow like words.
@@ -176,13 +188,15 @@ fn points(root: &Area<'_>, series: &Series, place: usize, at: impl Fn(f64, f64) 
             drawn(root.draw(&PathElement::new(path, color.stroke_width(2))))?;
         }
     }
-    let marked = match series.kind {
-        Kind::Step => false,
-        Kind::Line => series.points.len() <= MOST_MARKS,
-        _ => true,
+    let stride = match series.kind {
+        Kind::Step => return Ok(()),
+        Kind::Line if series.points.len() > MOST_MARKS => series.points.len() / SPARSE_MARKS,
+        _ => 1,
     };
     let strength = if series.kind == Kind::Scatter { 0.6 } else { 1.0 };
-    for (x, y) in series.points.iter().filter(|point| marked && finite(point)) {
+    // Each line at places of its own, so that those that lie upon each other are both seen.
+    let marked = series.points.iter().skip(stride * (place % COLORS.len()) / COLORS.len()).step_by(stride);
+    for (x, y) in marked.filter(|point| finite(point)) {
         mark(root, place, at(*x, *y), color.mix(strength))?;
     }
     Ok(())
@@ -211,33 +225,61 @@ fn bars(
     Ok(())
 }
 
-fn note(root: &Area<'_>, note: &Note, x: &Fitted, y: &Fitted, at: impl Fn(f64, f64) -> Place) -> Drawn {
+fn note(
+    root: &Area<'_>,
+    note: &Note,
+    x: &Fitted,
+    labels: &mut Labels,
+    at: impl Fn(f64, f64) -> Place,
+) -> Drawn {
     let line = |from, to| DashedPathElement::new([from, to], 6, 4, INK.stroke_width(1));
     match note {
-        Note::X(value, said) if value.is_finite() => {
-            let (foot, top) = (at(*value, y.from), at(*value, y.to));
-            drawn(root.draw(&line(foot, top)))?;
-            beside(root, said, (top.0, top.1 + 2))
-        }
         Note::Y(value, said) if value.is_finite() => {
             let (left, right) = (at(x.from, *value), at(x.to, *value));
             drawn(root.draw(&line(left, right)))?;
-            text(root, said, (right.0 - 2, right.1 - TEXT - 3), HPos::Right, TEXT, false)
+            labels.draw(root, said, (right.0, right.1 + RING), 2)
         }
         Note::Point(x, y, said) if x.is_finite() && y.is_finite() => {
             let place = at(*x, *y);
-            drawn(root.draw(&Circle::new(place, 9, INK.stroke_width(2))))?;
-            beside(root, said, (place.0 + 8, place.1 - TEXT - 6))
+            drawn(root.draw(&Circle::new(place, RING, INK.stroke_width(2))))?;
+            labels.draw(root, said, place, RING + 4)
         }
         _ => Ok(()),
     }
 }
 
-/// A text to the right of a place, or to its left where the picture ends.
-fn beside(root: &Area<'_>, said: &str, (x, y): Place) -> Drawn {
-    let fits = x + 5 + said.chars().count() as i32 * 8 < WIDTH as i32 - MARGIN;
-    let (x, anchor) = if fits { (x + 5, HPos::Left) } else { (x - 5, HPos::Right) };
-    text(root, said, (x, y), anchor, TEXT, false)
+/// What the notes of a chart say, of which place, and where: none upon another.
+#[derive(Debug, Default)]
+struct Labels(Vec<(String, Place, [Place; 2])>);
+
+impl Labels {
+    /// Draws a text beside a place, `away` from it: the first free of right and left, above it and below.
+    fn draw(&mut self, root: &Area<'_>, said: &str, place: Place, away: i32) -> Drawn {
+        let touches = |other: &Place| (other.0 - place.0).abs().max((other.1 - place.1).abs()) < 2 * RING;
+        if self.0.iter().any(|(text, of, _)| text == said && touches(of)) {
+            // One text is enough for both rings.
+            return Ok(());
+        }
+        let width = said.chars().count() as i32 * 7;
+        let rows = [-1, 1, 0, -2, 2, -3, 3].map(|row| place.1 - TEXT / 2 + row * (TEXT + 1));
+        let free =
+            rows.iter().flat_map(|&top| [place.0 + away, place.0 - away - width].map(|left| (left, top)));
+        let free =
+            free.map(|(left, top)| [(left, top), (left + width, top + TEXT)]).find(|label| self.free(*label));
+        let label = free.unwrap_or([(place.0 + away, rows[0]), (place.0 + away + width, rows[0] + TEXT)]);
+        let (left, right) = (label[0].0, label[1].0);
+        let (edge, anchor) = if left >= place.0 { (left, HPos::Left) } else { (right, HPos::Right) };
+        self.0.push((said.to_owned(), place, label));
+        text(root, said, (edge, label[0].1), anchor, TEXT, false)
+    }
+
+    /// Whether a text would be within the picture and upon no other.
+    fn free(&self, [from, to]: [Place; 2]) -> bool {
+        let apart = |(_, _, [first, last]): &(String, Place, [Place; 2])| {
+            last.0 < from.0 || to.0 < first.0 || last.1 < from.1 || to.1 < first.1
+        };
+        from.0 > MARGIN && to.0 < WIDTH as i32 - MARGIN && self.0.iter().all(apart)
+    }
 }
 
 /// A series' mark: its shape tells it apart where its colour does not.

@@ -38,23 +38,26 @@ impl Page {
         ))
     }
 
-    /// A table: columns' names, then rows. Cells that begin as numbers do are set to the right.
+    /// A table: columns' names, then rows. A column of numbers, and its name, is set to the right.
     pub fn table<Cell: AsRef<str>>(
         self,
         head: impl IntoIterator<Item = impl AsRef<str>>,
         rows: impl IntoIterator<Item = impl IntoIterator<Item = Cell>>,
     ) -> Page {
+        let rows: Vec<Vec<Cell>> = rows.into_iter().map(|row| row.into_iter().collect()).collect();
+        let class = |column: usize| {
+            let numbers = rows.iter().filter_map(|row| row.get(column)).all(|cell| is_number(cell.as_ref()));
+            if numbers { " class=\"number\"" } else { "" }
+        };
         let mut table = String::from("<div class=\"wide\"><table><thead><tr>");
-        for name in head {
-            table += &format!("<th>{}</th>", escaped(name.as_ref()));
+        for (column, name) in head.into_iter().enumerate() {
+            table += &format!("<th{}>{}</th>", class(column), escaped(name.as_ref()));
         }
         table += "</tr></thead><tbody>\n";
-        for row in rows {
+        for row in &rows {
             table += "<tr>";
-            for cell in row {
-                let cell = cell.as_ref();
-                let class = if is_number(cell) { " class=\"number\"" } else { "" };
-                table += &format!("<td{class}>{}</td>", escaped(cell));
+            for (column, cell) in row.iter().enumerate() {
+                table += &format!("<td{}>{}</td>", class(column), escaped(cell.as_ref()));
             }
             table += "</tr>\n";
         }
@@ -103,11 +106,12 @@ impl Page {
 /// an edge says that there is more behind it.
 const STYLE: &str = "
 :root { color-scheme: light dark; --page: #ffffff; --shadow: #00000040; }
-body { max-width: 60rem; margin: 0 auto; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
+body { max-width: 68rem; margin: 0 auto; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif;
   color: #222222; background: var(--page); }
 h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+p { max-width: 60rem; white-space: pre-line; }
 figure { margin: 1.5rem 0; } figcaption { font-size: 0.95rem; opacity: 0.85; }
-.wide { overflow-x: auto; background: linear-gradient(90deg, var(--page) 30%, transparent) 0 / 3rem 100% local,
+.wide { overflow-x: auto; margin: 1rem 0; background: linear-gradient(90deg, var(--page) 30%, transparent) 0 / 3rem 100% local,
   linear-gradient(270deg, var(--page) 30%, transparent) 100% / 3rem 100% local,
   linear-gradient(90deg, var(--shadow), transparent) 0 / 1rem 100%,
   linear-gradient(270deg, var(--shadow), transparent) 100% / 1rem 100%;
@@ -116,13 +120,17 @@ svg { display: block; min-width: 40rem; width: 100%; height: auto; }
 svg text { paint-order: stroke; stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; }
 table { border-collapse: collapse; font-size: 0.95rem; }
 th, td { padding: 0.25rem 0.5rem; text-align: left; vertical-align: top; border-bottom: 1px solid #dddddd; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td:first-child { white-space: nowrap; }
+th.number, td.number { text-align: right; }
+td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 pre { overflow-x: auto; padding: 0.75rem; background: #f4f4f4; font-size: 0.85rem; }
 ";
 
 /// What a dark page draws with instead, in the order of ink, grid and series.
-const DARK: [&str; 9] =
-    ["#e4e4e4", "#3c3c3c", "#3ba3e0", "#f08030", "#20bd90", "#dd93bd", "#f0b030", "#7cc8f4", "#a0a0a0"];
+const DARK: [&str; 2 + COLORS.len()] = [
+    "#e4e4e4", "#3c3c3c", "#3ba3e0", "#f08030", "#20bd90", "#dd93bd", "#f0b030", "#7cc8f4", "#a0a0a0",
+    "#9a86f0", "#d84a80", "#c8c858",
+];
 
 fn dark() -> String {
     let mut style = String::from(
@@ -142,8 +150,14 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// Whether a cell is a number with its unit, or stands where one is missing.
 fn is_number(cell: &str) -> bool {
-    cell.trim_start_matches(['-', '+', '<', '>', '~']).starts_with(|first: char| first.is_ascii_digit())
+    let (number, unit) = cell.split_once(' ').unwrap_or((cell, ""));
+    let digits = number.trim_start_matches(['-', '+', '<', '>', '~']);
+    let number = digits.is_empty() || digits.starts_with(|first: char| first.is_ascii_digit());
+    number
+        && digits.chars().all(|char| char.is_ascii_digit() || matches!(char, '.' | ','))
+        && !unit.contains(' ')
 }
 
 #[cfg(test)]
@@ -170,12 +184,31 @@ mod tests {
             "<p>some text</p>",
             "<svg ",
             "what to see",
-            "<th>P99, s</th>",
+            "<th class=\"number\">P99, s</th>",
             "<td>short</td><td class=\"number\">0.47</td>",
             "&lt;in &gt;out",
         ] {
             assert!(html.contains(part), "{part}");
         }
+    }
+
+    #[test]
+    fn only_columns_of_nothing_but_numbers_are_set_as_numbers() {
+        for number in ["", "-", "0.47", "12,500", "-3", "~0.4 s", "100.0 %", "1.07 x", "601471 bytes"] {
+            assert!(is_number(number), "{number}");
+        }
+        for text in [
+            "2026-11-30T10:52:28Z",
+            "2 cores of a CPU",
+            "100.00 % of 336 (failed: none)",
+            "2000 chars, 128 tokens",
+            "none",
+            "9e55/1.40.0",
+        ] {
+            assert!(!is_number(text), "{text}");
+        }
+        let html = Page::new("").table(["fact"], [["601471 bytes"], ["9e55/1.40.0"]]).html();
+        assert!(!html.contains("class=\"number\""));
     }
 
     #[test]

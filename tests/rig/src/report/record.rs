@@ -64,7 +64,7 @@ impl Record {
             what: what.to_owned(),
             date: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             commit: said("git", &describe),
-            command: command_line(std::env::args()),
+            command: command(),
             seeds: seeds.to_vec(),
             versions,
             machine: Machine::here(),
@@ -125,6 +125,11 @@ impl Machine {
             kernel: said("uname", &["-sr"]),
         }
     }
+}
+
+/// The command line of this program, ready to be pasted into a shell.
+pub fn command() -> String {
+    command_line(std::env::args())
 }
 
 /// The arguments as a shell would take them.

@@ -5,7 +5,7 @@ use super::chart::Chart;
 use super::html::Page;
 use super::record::Record;
 use super::summary::{ClassSummary, Latency};
-use crate::load::outcome::{Failure, Outcome};
+use crate::load::outcome::{self, Failure, Outcome};
 use crate::load::traffic::Class;
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table, presets};
@@ -46,14 +46,11 @@ impl Run {
         if columns.len() > 1 {
             columns.push(("all".to_owned(), ClassSummary::of(outcomes.iter(), patience)));
         }
-        let counted = |outcome: &Outcome| if outcome.result.is_ok() { outcome.took } else { patience };
-        let point = |outcome: &Outcome| (outcome.at.as_secs_f64(), counted(outcome).as_secs_f64());
-        let first = outcomes.iter().map(|outcome| outcome.at).min().unwrap_or_default();
-        let last = outcomes.iter().map(|outcome| outcome.at + outcome.took).max().unwrap_or_default();
+        let point = |outcome: &Outcome| (outcome.at.as_secs_f64(), outcome.counted(patience).1.as_secs_f64());
         Run {
             columns,
-            span: last.saturating_sub(first),
-            latest: outcomes.iter().map(|outcome| outcome.late).max().unwrap_or_default(),
+            span: outcome::span(outcomes),
+            latest: outcome::latest(outcomes),
             points: classes
                 .iter()
                 .map(|&class| (class.name().to_owned(), of(class).map(point).collect()))
@@ -80,7 +77,7 @@ impl Run {
         let mut rows = vec![
             row("requests sent", &|summary| summary.sent.to_string()),
             row("complete answers", &|summary| (summary.sent - summary.failed()).to_string()),
-            row("failures", &failures),
+            row("failures", &|summary| summary.failures.to_string().replace(", ", "\n")),
             row("attempts a request", &|summary| {
                 format!("{:.2}", summary.attempts as f64 / summary.sent.max(1) as f64)
             }),
@@ -115,7 +112,7 @@ impl Run {
         let mut classes = serde_json::Map::new();
         for (name, summary) in &self.columns {
             let failures =
-                summary.failures.iter().map(|(failure, count)| (failure.to_string(), json!(count)));
+                summary.failures.0.iter().map(|(failure, count)| (failure.to_string(), json!(count)));
             let mut figures = json!({
                 "sent": summary.sent,
                 "served": summary.sent - summary.failed(),
@@ -249,14 +246,6 @@ fn distribution(latency: &Latency) -> Result<Value> {
     }
     figures["hdr"] = json!(latency.encoded()?);
     Ok(figures)
-}
-
-fn failures(summary: &ClassSummary) -> String {
-    if summary.failures.is_empty() {
-        return "none".to_owned();
-    }
-    let counted = summary.failures.iter().map(|(failure, count)| format!("{count} x {failure}"));
-    counted.collect::<Vec<_>>().join("\n")
 }
 
 fn seconds(latency: &Latency, of: impl Fn(&Latency) -> Duration) -> String {

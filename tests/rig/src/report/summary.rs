@@ -1,14 +1,13 @@
 //! The figures of one run.
 
 use crate::load::client::PATIENCE;
-use crate::load::outcome::{Failure, Outcome};
+use crate::load::outcome::{Failure, Failures, Outcome, span};
 use crate::load::traffic::Class;
 use anyhow::{Result, anyhow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -43,8 +42,8 @@ pub struct ClassSummary {
     pub whole: Latency,
     /// Time from one token of a complete answer to the next, over all of them; nothing where answers are not streamed.
     pub inter_token: Latency,
-    /// How often each failure was met.
-    pub failures: BTreeMap<Failure, usize>,
+    /// What came of the others.
+    pub failures: Failures,
 }
 
 /// A distribution of times, good to three digits; an hour or more counts as an hour.
@@ -58,11 +57,9 @@ pub struct Latency {
 impl Summary {
     /// Sums a run up.
     pub fn of(outcomes: &[Outcome], server_line_peak: u64) -> Summary {
-        let first = outcomes.iter().map(|outcome| outcome.at).min().unwrap_or_default();
-        let last = outcomes.iter().map(|outcome| outcome.at + outcome.took).max().unwrap_or_default();
         let tokens: u32 =
             outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok()).map(|s| s.tokens).sum();
-        let span = last.saturating_sub(first);
+        let span = span(outcomes);
         let of =
             |class| ClassSummary::of(outcomes.iter().filter(move |outcome| outcome.class == class), PATIENCE);
         Summary {
@@ -85,23 +82,18 @@ impl ClassSummary {
             first_token: Latency::new(),
             whole: Latency::new(),
             inter_token: Latency::new(),
-            failures: BTreeMap::new(),
+            failures: Failures::default(),
         };
         for outcome in outcomes {
             summary.sent += 1;
             summary.attempts += u64::from(outcome.attempts);
-            match &outcome.result {
-                Ok(served) => {
-                    summary.first_token.record(served.first_token);
-                    summary.whole.record(outcome.took);
-                    summary.tokens += u64::from(served.tokens);
-                    served.gaps.iter().for_each(|&gap| summary.inter_token.record(gap));
-                }
-                Err(failure) => {
-                    summary.first_token.record(patience);
-                    summary.whole.record(patience);
-                    *summary.failures.entry(failure.clone()).or_default() += 1;
-                }
+            let (first_token, whole) = outcome.counted(patience);
+            summary.first_token.record(first_token);
+            summary.whole.record(whole);
+            summary.failures.count(outcome);
+            if let Ok(served) = &outcome.result {
+                summary.tokens += u64::from(served.tokens);
+                served.gaps.iter().for_each(|&gap| summary.inter_token.record(gap));
             }
         }
         summary
@@ -109,7 +101,7 @@ impl ClassSummary {
 
     /// Requests without a complete answer.
     pub fn failed(&self) -> usize {
-        self.failures.values().sum()
+        self.failures.sum()
     }
 
     /// The same as a part of all sent; 0 when none was.
@@ -121,7 +113,7 @@ impl ClassSummary {
     pub fn queue_timeouts(&self) -> usize {
         let timed_out =
             |failure: &Failure| matches!(failure, Failure::Status(_, why) if why == "queue_timeout");
-        self.failures.iter().filter(|(failure, _)| timed_out(failure)).map(|(_, count)| count).sum()
+        self.failures.0.iter().filter(|(failure, _)| timed_out(failure)).map(|(_, count)| count).sum()
     }
 }
 

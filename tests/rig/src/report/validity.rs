@@ -1,6 +1,6 @@
 //! Whether the two runs may be compared at all.
 
-use crate::load::outcome::{Outcome, Served};
+use crate::load::outcome::{Outcome, Served, latest};
 use std::time::Duration;
 
 /// More failures than this part in the run without the filter, and its figures are not about waiting.
@@ -35,7 +35,7 @@ pub fn objections(without: &[Outcome], with: &[Outcome]) -> Vec<String> {
 
 /// What to say when the generator itself could not keep the pace.
 pub fn lateness_warning(outcomes: &[Outcome]) -> Option<String> {
-    let late = outcomes.iter().map(|outcome| outcome.late).max().filter(|&late| late > MOST_LATE)?;
+    let late = Some(latest(outcomes)).filter(|&late| late > MOST_LATE)?;
     Some(format!("this machine was busy: a request was sent {late:.0?} late (which counts as its latency)"))
 }
 

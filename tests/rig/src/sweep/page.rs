@@ -5,6 +5,7 @@ use super::{Options, dynamic, flag};
 use crate::report::axis::Axis;
 use crate::report::chart::Chart;
 use crate::report::html::Page;
+use crate::report::record;
 use anyhow::Result;
 
 /// Writes the page to where the options say.
@@ -20,8 +21,8 @@ pub fn write(options: &Options, llm: &continuous::Sweep, model: &dynamic::Sweep)
         .heading(&format!("Dynamic batching: {}, {}", flag(&options.model), flag(&options.waits)))
         .text(&model.verdict(options));
     let page = pictures_of_model(page, options, model)?;
-    let command = std::env::args().collect::<Vec<_>>().join(" ");
-    page.table(dynamic::HEAD, model.rows()).heading("The command").code(&command).write(&options.out)
+    let page = page.table(dynamic::HEAD, model.rows());
+    page.heading("How this was made").code(&record::command()).write(&options.out)
 }
 
 fn pictures_of_llm(page: Page, options: &Options, sweep: &continuous::Sweep) -> Result<Page> {
