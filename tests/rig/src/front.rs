@@ -15,7 +15,7 @@ pub struct Options {
     /// The model server, behind both clusters.
     #[arg(long)]
     upstream: SocketAddr,
-    /// The policy in place of the shipped one.
+    /// The policy in place of the shipped one: its JSON, not a file.
     #[arg(long)]
     policy: Option<String>,
     /// Leave out `allow_on_headers_stop_iteration`, to see what the filter says then.

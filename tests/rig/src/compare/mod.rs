@@ -198,10 +198,8 @@ pub async fn play(scenario: Scenario) -> Result<Results> {
     for promise in (results.promises)(&results) {
         println!("{promise}");
     }
-    for target in &results.targets {
-        if let Some(warning) = target.lateness_warning() {
-            println!("warning, {}: {warning}", target.target.name());
-        }
+    for warning in results.warnings() {
+        println!("warning, {warning}");
     }
     Ok(results)
 }

@@ -15,14 +15,11 @@ use anyhow::Result;
 
 /// Points of a distribution's line.
 const POINTS: usize = 200;
-/// From so many short requests on a P99 is more than the slowest of them.
-const ENOUGH: usize = 100;
 
 /// Adds a scenario: what it is, its pictures, its tables, its promises.
 pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> {
     let patience = PATIENCE.as_secs();
-    let few = results.targets.iter().any(|played| played.figures.short.sent < ENOUGH);
-    let tail = if few { 0.5 } else { 0.99 };
+    let tail = if results.enough() { 0.99 } else { 0.5 };
     let mut page = page.heading(results.name);
     for paragraph in &results.about {
         page = page.text(paragraph);
@@ -41,7 +38,11 @@ pub fn add(page: Page, results: &Results, promises: &[Promise]) -> Result<Page> 
                 let verdict = if promise.met { "met" } else { "MISSED" };
                 [verdict, &promise.promise, &promise.measured]
             }),
-        )
+        );
+    for warning in results.warnings() {
+        page = page.text(&format!("Warning: {warning}."));
+    }
+    page = page
         .picture(
             &distribution(results, Time::FirstToken)?,
             "The part of the short requests that had its first token by when. Further left is better.",

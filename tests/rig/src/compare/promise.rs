@@ -146,6 +146,22 @@ mod tests {
     }
 
     #[test]
+    fn figures_that_are_worth_little_are_said_to_be() {
+        let mut few = results(vec![played(Target::Sluice, 3)]);
+        assert_eq!(few.warnings(), ["a P99 of 1 short requests is the slowest of them"]);
+        let Played { rounds, figures, .. } = &mut few.targets[0];
+        rounds[0].outcomes = vec![rounds[0].outcomes[0].clone(); 100];
+        *figures = Figures::of(rounds);
+        assert!(few.enough() && few.warnings().is_empty());
+        few.targets[0].rounds[0].outcomes[7].late = Duration::from_secs(1);
+        let warnings = few.warnings();
+        assert!(
+            matches!(&warnings[..], [late] if late.contains("sluice") && late.contains("1s late")),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
     fn of_what_was_not_sent_anything_nothing_is_said() {
         let alone = results(vec![played(Target::Sluice, 3)]);
         assert_eq!(near_bound(&alone, Target::Sluice, Time::Whole, 0.5, 1.2), None);

@@ -59,6 +59,7 @@ fn scenario(results: &Results) -> Value {
         "reference": results.reference.name(),
         "targets": targets.collect::<Vec<_>>(),
         "promises": (results.promises)(results),
+        "warnings": results.warnings(),
     })
 }
 

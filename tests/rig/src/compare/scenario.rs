@@ -11,6 +11,9 @@ use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
+/// From so many short requests on a P99 is more than the slowest of them.
+const ENOUGH: usize = 100;
+
 /// What is played.
 pub struct Scenario {
     /// One word.
@@ -127,6 +130,27 @@ impl Results {
         objections.map(|objection| format!("{}: {objection}", self.name)).collect()
     }
 
+    /// What takes from the worth of the figures: a machine that could not keep the pace, too few requests for a P99.
+    pub fn warnings(&self) -> Vec<String> {
+        let late = |played: &Played| {
+            let warning = lateness_warning(&played.outcomes())?;
+            Some(format!("{}: {warning}", played.target.name()))
+        };
+        let mut warnings: Vec<String> = self.targets.iter().filter_map(late).collect();
+        match self.targets.iter().map(|played| played.figures.short.sent).min() {
+            Some(fewest) if fewest < ENOUGH => {
+                warnings.push(format!("a P99 of {fewest} short requests is the slowest of them"));
+            }
+            _ => {}
+        }
+        warnings
+    }
+
+    /// Whether there were enough requests for a P99.
+    pub fn enough(&self) -> bool {
+        self.targets.iter().all(|played| played.figures.short.sent >= ENOUGH)
+    }
+
     /// The figures of a target, if it took part.
     pub fn figures(&self, target: Target) -> Option<&Figures> {
         self.targets.iter().find(|played| played.target == target).map(|played| &played.figures)
@@ -134,11 +158,6 @@ impl Results {
 }
 
 impl Played {
-    /// What to say when the load generator itself could not keep the pace.
-    pub fn lateness_warning(&self) -> Option<String> {
-        lateness_warning(&self.outcomes())
-    }
-
     fn outcomes(&self) -> Vec<Outcome> {
         self.rounds.iter().flat_map(|round| round.outcomes.iter().cloned()).collect()
     }

@@ -32,28 +32,27 @@ pub async fn measure(url: &str, most: u32, repeats: usize, bar: &ProgressBar) ->
     let mut server = Server { url, http: options.client()?, options, random: ChaCha8Rng::seed_from_u64(1) };
     bar.set_length((most as usize + 2 * PROMPTS.len()) as u64);
     // The first request may find a server that is not awake.
-    server.gaps(1, SMALL, ALONE_ANSWER).await?;
+    server.steps(1, SMALL, ALONE_ANSWER).await?;
     let mut curve = Curve::default();
     for sequences in 1..=most {
-        let mut gaps = Vec::new();
+        let mut steps = Vec::new();
         for _ in 0..repeats {
-            gaps.extend(server.gaps(sequences, SMALL, ANSWER).await?);
+            steps.extend(server.steps(sequences, SMALL, ANSWER).await?);
         }
-        curve.steps.push((sequences, median(gaps).context("answers without tokens")?));
+        curve.steps.push((sequences, median(steps).context("answers without tokens")?));
         bar.inc(1);
     }
     for prompt in PROMPTS {
-        let (mut tokens, mut times, mut gaps) = (0, Vec::new(), Vec::new());
+        let (mut tokens, mut times, mut steps) = (0, Vec::new(), Vec::new());
         for _ in 0..repeats {
             let (read, time) = server.reads(prompt).await?;
             tokens = read;
             times.push(time);
+            steps.extend(server.steps(1, prompt, ALONE_ANSWER).await?);
         }
         curve.prompts.push((tokens, median(times).context("no prompt was read")?));
         bar.inc(1);
-        // Steps are many in an answer and differ little: one answer has enough of them.
-        gaps.extend(server.gaps(1, prompt, ALONE_ANSWER).await?);
-        curve.contexts.push((tokens, median(gaps).context("answers without tokens")?));
+        curve.contexts.push((tokens, median(steps).context("answers without tokens")?));
         bar.inc(1);
     }
     Ok(curve)
@@ -67,8 +66,9 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// The times between tokens of so many answers at once, those at their ends left out.
-    async fn gaps(&mut self, sequences: u32, prompt: usize, answer: u32) -> Result<Vec<Duration>> {
+    /// What a step takes in each of so many answers at once: the mean, since tokens that come late on a busy machine
+    /// are followed by some that come at once. The steps at an answer's ends are left out.
+    async fn steps(&mut self, sequences: u32, prompt: usize, answer: u32) -> Result<Vec<Duration>> {
         let mut under_way = JoinSet::new();
         for _ in 0..sequences {
             let body = self.body(true, prompt, answer);
@@ -76,14 +76,15 @@ impl Server<'_> {
             let (options, http, url) = (self.options.clone(), self.http.clone(), self.url.to_owned());
             under_way.spawn(async move { send_as(&options, &http, &url, &planned, Instant::now()).await });
         }
-        let mut gaps = Vec::new();
+        let mut steps = Vec::new();
         for outcome in under_way.join_all().await {
             let served = outcome.result.map_err(|failure| anyhow!("{}: {failure}", self.url))?;
             let margin = if sequences > 1 { MARGIN } else { 1 };
             let end = served.gaps.len().saturating_sub(margin);
-            gaps.extend(served.gaps.get(margin..end).unwrap_or_default());
+            let gaps = served.gaps.get(margin..end).unwrap_or_default();
+            steps.extend(gaps.iter().sum::<Duration>().checked_div(gaps.len() as u32));
         }
-        Ok(gaps)
+        Ok(steps)
     }
 
     /// Sends a prompt for one token: how many tokens the server took it for, and how long that took.

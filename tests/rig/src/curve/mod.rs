@@ -6,6 +6,7 @@ pub mod fit;
 pub mod measure;
 
 use crate::compare::record::keep;
+use crate::load::command::{endpoint, reachable};
 use crate::peers::llama::Llama;
 use crate::report::record::Record;
 use crate::sim::preset::Preset;
@@ -56,7 +57,11 @@ pub async fn curve(options: Options) -> Result<()> {
     ensure!((1..=100).contains(&options.shorts), "--shorts takes 1 to 100; {} is not", options.shorts);
     let spec = options.preset.spec();
     let (name, figures) = match &options.url {
-        Some(url) => ("curve", show(&measured(&chat(url), &options).await?, &spec)),
+        Some(url) => {
+            let url = endpoint(url)?;
+            reachable(&url).await?;
+            ("curve", show(&measured(url.as_str(), &options).await?, &spec))
+        }
         None => {
             let llama = Llama::find()?;
             println!("llama.cpp's server, {}, with {}", llama.version()?, llama.model());
@@ -107,14 +112,6 @@ async fn measured(url: &str, options: &Options) -> Result<Curve> {
     curve
 }
 
-/// The address of the chat at a server, with its path where it was given.
-fn chat(url: &Url) -> String {
-    match url.path() {
-        "" | "/" => format!("{}/v1/chat/completions", url.as_str().trim_end_matches('/')),
-        _ => url.to_string(),
-    }
-}
-
 /// A row for each point: measured, by the line fitted, by the simulated server asked for.
 fn table(curve: &Curve, fitted: &Spec, spec: &Spec) -> Table {
     let mut table = new_table(["what", "", "measured, ms", "fitted", "", "preset", ""]);
@@ -144,17 +141,4 @@ fn new_table<const N: usize>(head: [&str; N]) -> Table {
 
 fn ratio(one: f64, other: f64) -> String {
     format!("{:.2} x", one / other)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_is_found_by_its_address_alone() {
-        let of = |url: &str| chat(&url.parse().unwrap());
-        assert_eq!(of("http://127.0.0.1:80"), "http://127.0.0.1/v1/chat/completions");
-        assert_eq!(of("http://127.0.0.1:8000/"), "http://127.0.0.1:8000/v1/chat/completions");
-        assert_eq!(of("http://127.0.0.1:8000/x"), "http://127.0.0.1:8000/x");
-    }
 }

@@ -237,7 +237,7 @@ fn seconds(flag: &str, given: f64) -> Result<Duration> {
 }
 
 /// The URL with the path of the chat where it has none.
-fn endpoint(url: &Url) -> Result<Url> {
+pub fn endpoint(url: &Url) -> Result<Url> {
     ensure!(
         url.scheme() == "http",
         "--url must begin with http:// (there is no TLS here); this one is {url}"
@@ -250,7 +250,7 @@ fn endpoint(url: &Url) -> Result<Url> {
 }
 
 /// Fails at once where otherwise every request would.
-async fn reachable(url: &Url) -> Result<()> {
+pub async fn reachable(url: &Url) -> Result<()> {
     let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(80));
     // In a URL an IPv6 address stands in brackets.
     let place = (host.trim_start_matches('[').trim_end_matches(']'), port);
@@ -306,6 +306,14 @@ mod tests {
 
     async fn run(url: &str, flags: &[&str]) -> Result<()> {
         load(arguments(url, flags)?).await
+    }
+
+    #[test]
+    fn a_server_is_found_by_its_address_alone() {
+        let of = |url: &str| endpoint(&url.parse().unwrap());
+        assert_eq!(of("http://127.0.0.1:80").unwrap().as_str(), "http://127.0.0.1/v1/chat/completions");
+        assert_eq!(of("http://127.0.0.1:8000/x").unwrap().as_str(), "http://127.0.0.1:8000/x");
+        assert!(of("https://127.0.0.1").unwrap_err().to_string().contains("no TLS"));
     }
 
     #[tokio::test]

@@ -104,7 +104,7 @@ fn draw(chart: &Chart, legend: &[(usize, Place)], head: i32, root: &Area<'_>) ->
     let style = |size: f64| TextStyle::from(("sans-serif", size * 1.24).into_font()).color(&INK);
     // Names of many groups are set smaller, so that they do not touch.
     let room = (WIDTH as i32 - 2 * MARGIN - labels) as f64 / chart.x.group_count().unwrap_or(1) as f64;
-    let fits = room / (0.6 * x.longest_name().max(1) as f64);
+    let fits = room / (0.54 * x.longest_name().max(1) as f64);
     let small = if chart.x.group_count().is_some() { fits.clamp(8.0, TEXT.into()) } else { TEXT.into() };
     let mut mesh = context.configure_mesh();
     mesh.light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(INK).label_style(style(TEXT.into()));
@@ -237,7 +237,7 @@ fn note(
         Note::Y(value, said) if value.is_finite() => {
             let (left, right) = (at(x.from, *value), at(x.to, *value));
             drawn(root.draw(&line(left, right)))?;
-            labels.draw(root, said, (right.0, right.1 + RING), 2)
+            labels.draw(root, said, (right.0, right.1 + TEXT / 2 - 2), 2)
         }
         Note::Point(x, y, said) if x.is_finite() && y.is_finite() => {
             let place = at(*x, *y);

@@ -38,7 +38,8 @@ impl Page {
         ))
     }
 
-    /// A table: columns' names, then rows. A column of numbers, and its name, is set to the right.
+    /// A table: columns' names, then rows. A column of numbers, some of which may be missing, is set to the right with
+    /// its name.
     pub fn table<Cell: AsRef<str>>(
         self,
         head: impl IntoIterator<Item = impl AsRef<str>>,
@@ -46,8 +47,9 @@ impl Page {
     ) -> Page {
         let rows: Vec<Vec<Cell>> = rows.into_iter().map(|row| row.into_iter().collect()).collect();
         let class = |column: usize| {
-            let numbers = rows.iter().filter_map(|row| row.get(column)).all(|cell| is_number(cell.as_ref()));
-            if numbers { " class=\"number\"" } else { "" }
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(AsRef::as_ref);
+            let mut there = cells.filter(|cell| !["", "-", "none"].contains(cell)).peekable();
+            if there.peek().is_some() && there.all(is_number) { " class=\"number\"" } else { "" }
         };
         let mut table = String::from("<div class=\"wide\"><table><thead><tr>");
         for (column, name) in head.into_iter().enumerate() {
@@ -150,12 +152,11 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Whether a cell is a number with its unit, or stands where one is missing.
+/// Whether a cell is a number, with its unit or without.
 fn is_number(cell: &str) -> bool {
     let (number, unit) = cell.split_once(' ').unwrap_or((cell, ""));
     let digits = number.trim_start_matches(['-', '+', '<', '>', '~']);
-    let number = digits.is_empty() || digits.starts_with(|first: char| first.is_ascii_digit());
-    number
+    digits.starts_with(|first: char| first.is_ascii_digit())
         && digits.chars().all(|char| char.is_ascii_digit() || matches!(char, '.' | ','))
         && !unit.contains(' ')
 }
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn only_columns_of_nothing_but_numbers_are_set_as_numbers() {
-        for number in ["", "-", "0.47", "12,500", "-3", "~0.4 s", "100.0 %", "1.07 x", "601471 bytes"] {
+        for number in ["0.47", "12,500", "-3", "~0.4 s", "100.0 %", "1.07 x", "601471 bytes"] {
             assert!(is_number(number), "{number}");
         }
         for text in [
@@ -207,8 +208,13 @@ mod tests {
         ] {
             assert!(!is_number(text), "{text}");
         }
-        let html = Page::new("").table(["fact"], [["601471 bytes"], ["9e55/1.40.0"]]).html();
-        assert!(!html.contains("class=\"number\""));
+        let numbers = |cells: &[&str]| {
+            let html = Page::new("").table(["fact"], cells.iter().map(|cell| [*cell])).html();
+            html.matches("class=\"number\"").count()
+        };
+        assert_eq!(numbers(&["601471 bytes", "none", "-", ""]), 5);
+        assert_eq!(numbers(&["601471 bytes", "9e55/1.40.0"]), 0);
+        assert_eq!(numbers(&["none", ""]), 0);
     }
 
     #[test]

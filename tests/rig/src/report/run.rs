@@ -84,7 +84,8 @@ impl Run {
         ];
         for (figure, of) in LATENCIES {
             for (name, part) in QUANTILES.into_iter().filter(|(name, _)| *name != "p95") {
-                rows.push(row(&format!("{figure} {}", name.to_uppercase()), &|summary| {
+                let name = name.to_uppercase().replace("P999", "P99.9");
+                rows.push(row(&format!("{figure} {name}"), &|summary| {
                     seconds(of(summary), |latency| latency.quantile(part))
                 }));
             }
