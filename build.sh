@@ -48,7 +48,7 @@ cmd_envoy() {
   [[ -x $envoy ]] || fetch_envoy
 }
 
-#: run: start Envoy with the filter before a simulated model server, to be tried with curl (--port, --admin-port)
+#: run: start Envoy with the filter before a simulated model server or your own, to be tried with curl (--server, --policy, --port, --admin-port)
 cmd_run() {
   cmd_wasm
   cmd_envoy

@@ -25,15 +25,8 @@ enum Command {
         #[command(flatten)]
         server: Options,
     },
-    /// Run Envoy with the shipped configuration before a simulated model, to be tried with curl.
-    Run {
-        /// Where clients connect.
-        #[arg(long, default_value_t = run::CLIENT_PORT)]
-        port: u16,
-        /// Where Envoy's admin pages are.
-        #[arg(long, default_value_t = run::ADMIN_PORT)]
-        admin_port: u16,
-    },
+    /// Run Envoy with the shipped configuration before a model server, simulated or one's own, to be tried with curl.
+    Run(run::Options),
     /// Send the same mixed traffic through Envoy without the filter and with it, and compare.
     Demo {
         /// Decides every prompt, length and moment.
@@ -75,7 +68,7 @@ fn main() -> Result<()> {
 
 async fn run_to_end(command: Command) -> Result<()> {
     use Command::{Advise, Batch, Front, OverheadUpstream, Run, Serve};
-    let endless = matches!(command, Serve { .. } | Run { .. } | Front(_) | OverheadUpstream);
+    let endless = matches!(command, Serve { .. } | Run(_) | Front(_) | OverheadUpstream);
     if matches!(command, Advise(_) | Batch(_)) {
         // They only compute and have nothing to clean up: a signal may end them as it ends any program.
         return execute(command).await;
@@ -97,7 +90,7 @@ async fn run_to_end(command: Command) -> Result<()> {
 async fn execute(command: Command) -> Result<()> {
     match command {
         Command::Serve { port, server } => serve(port, &server).await,
-        Command::Run { port, admin_port } => run::run(port, admin_port).await,
+        Command::Run(options) => run::run(options).await,
         Command::Demo { seed, record } => demo::demo(seed, record).await,
         Command::Compare(options) => compare::compare(options).await,
         Command::Curve(options) => curve::curve(*options).await,
