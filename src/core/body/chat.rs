@@ -123,6 +123,8 @@ pub static PART: Shape = Shape::of(&[
     media("file_data"),
     media("file_id"),
     media("input_file"),
+    // vLLM's cache knows them by that, and takes `null` in their place.
+    field("uuid", Rule::KeptMedia).on(Backends::only(Backend::Vllm)),
 ]);
 
 /// A call of a tool.
@@ -179,6 +181,8 @@ mod tests {
             (r#"{"tool_calls":[{"function":{"description":"d","parameters":{}}}]}"#, "d{}", 0),
             (r#"{"content":null,"audio":{"id":"audio_1"}}"#, "", 1),
             (r#"{"content":[{"file_id":"x"},{"file_data":"AAAA","filename":"a"}]}"#, "", 2),
+            (r#"{"content":[{"image_url":{"url":"x"},"uuid":"u"},{"uuid":"v","image_url":{}}]}"#, "", 2),
+            (r#"{"content":[{"image_url":null,"uuid":"u"},{"uuid":"v"},{"uuid":null}]}"#, "", 2),
         ] {
             assert_eq!(
                 prompt(&format!(r#"{{"messages":[{message}]}}"#)),

@@ -20,7 +20,7 @@ pub struct Frame {
     pub items: Items,
     /// Whether nothing has been read of it.
     pub first: bool,
-    /// For a holder its place among them; for what has one within, the byte offset behind its opening brace.
+    /// For a holder its place among them; for all else the byte offset behind its opening brace.
     pub mark: usize,
 }
 
@@ -45,7 +45,8 @@ pub enum Items {
     Settings,
 }
 
-/// What an object says of data that may be text or media. Few have any, so it is kept beside the frames.
+/// What an object says of data that may be text or media, or media that the server may have. Few have any, so it is
+/// kept beside the frames.
 pub struct Source {
     /// How many frames are open where it stands.
     pub depth: usize,
@@ -53,6 +54,8 @@ pub struct Source {
     pub data: Option<Text>,
     /// Whether its `type` says that it is text.
     pub plain: bool,
+    /// Whether it names media that the server may have kept.
+    pub kept: bool,
 }
 
 impl Frame {
@@ -147,6 +150,7 @@ impl Walk<'_> {
         if frame.items == Items::Settings && empty {
             return Err(self.wrong("", "an object"));
         }
+        let mark = frame.mark;
         if let (Kind::Object(seen), Holds::Within(inject, missing)) = (&frame.kind, frame.shape.holds) {
             let within = inject.key(missing);
             let fields = frame.shape.fields.iter().enumerate();
@@ -162,6 +166,7 @@ impl Walk<'_> {
                 Some(text) if source.plain => self.prompt.add(text),
                 data => self.prompt.media += u64::from(data.is_some()),
             }
+            self.prompt.media += u64::from(source.kept && self.media_end <= mark);
         }
         Ok(())
     }

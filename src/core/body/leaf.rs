@@ -18,7 +18,18 @@ impl Walk<'_> {
 
     /// One media, unless it is `null`.
     pub(super) fn media(&mut self) -> Result<(), BadBody> {
-        self.prompt.media += u64::from(self.given()?);
+        if self.given()? {
+            self.prompt.media += 1;
+            self.media_end = self.scanner.at();
+        }
+        Ok(())
+    }
+
+    /// The name of one that may not have to be sent again.
+    pub(super) fn kept_media(&mut self) -> Result<(), BadBody> {
+        if self.given()? {
+            self.source(|source| source.kept = true);
+        }
         Ok(())
     }
 
@@ -51,7 +62,7 @@ impl Walk<'_> {
         match self.sources.last_mut().filter(|source| source.depth == depth) {
             Some(source) => note(source),
             None => {
-                let mut source = Source { depth, data: None, plain: false };
+                let mut source = Source { depth, data: None, plain: false, kept: false };
                 note(&mut source);
                 self.sources.push(source);
             }

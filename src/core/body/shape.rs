@@ -57,6 +57,8 @@ pub enum Rule {
     Media,
     /// The same, or an array of such.
     Medias,
+    /// The name of media that the server may have kept: one, unless it is `null` or the object holds media itself.
+    KeptMedia,
     /// A string that is text or media, as the `type` beside it says.
     Data,
     /// The `type` beside it.

@@ -21,6 +21,8 @@ pub struct Walk<'a> {
     /// Sources that are open, outermost first.
     pub(super) sources: Vec<Source>,
     pub(super) prompt: Prompt,
+    /// The byte offset behind the last media that stood alone.
+    pub(super) media_end: usize,
     pub(super) hidden: bool,
     /// Prompts, where they are counted, and the field that they were last counted in.
     pub(super) prompts: (u64, &'static str),
@@ -48,6 +50,7 @@ impl<'a> Walk<'a> {
             open: Vec::with_capacity(8),
             sources: Vec::new(),
             prompt: Prompt::default(),
+            media_end: 0,
             hidden: false,
             prompts: (0, "prompt"),
             limits: Vec::new(),
@@ -163,6 +166,7 @@ impl<'a> Walk<'a> {
             Rule::Label => return self.label(Text::default()),
             Rule::Media => return self.media(),
             Rule::Medias => return self.medias(),
+            Rule::KeptMedia => return self.kept_media(),
             Rule::Data => return self.data(),
             Rule::DataType => return self.data_type(),
             Rule::Inside(shape) => return self.enter(key, shape, Items::Any),

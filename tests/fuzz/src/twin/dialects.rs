@@ -118,7 +118,7 @@ fn chat(root: Root, backend: Backend, batch: bool) -> Found {
 
 fn message(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
-        "content" => walk.inside(node, &part),
+        "content" => parts(walk, node),
         "role" | "name" | "tool_call_id" => walk.label(node),
         "reasoning" | "reasoning_content" | "refusal" | "thinking" | "tools" => walk.text(node),
         "audio" => walk.media(node),
@@ -129,11 +129,28 @@ fn message(walk: &mut Walk, key: &str, node: &Node) -> bool {
     true
 }
 
+/// Media may be known to the server by a name, which counts where they do not come with it.
+fn parts(walk: &mut Walk, node: &Node) {
+    match &node.value {
+        Value::Array(items) => items.iter().for_each(|item| parts(walk, item)),
+        Value::Object(members) => {
+            let before = walk.found.media;
+            walk.members(members, true, &part);
+            let named = members.iter().any(|(key, node)| walk.key(key) == "uuid" && !is_null(node));
+            if walk.backend == Vllm && named && walk.found.media == before {
+                walk.found.media += 1;
+            }
+        }
+        _ => walk.text(node),
+    }
+}
+
 fn part(walk: &mut Walk, key: &str, node: &Node) -> bool {
     match key {
+        "uuid" if walk.backend == Vllm => {}
         "text" | "refusal" | "thinking" | "reasoning" | "input_text" | "output_text" | "stdout"
         | "stderr" => walk.text(node),
-        "content" => walk.inside(node, &part),
+        "content" => parts(walk, node),
         "image_url" | "input_image" | "image" | "image_pil" | "image_embeds" | "input_audio"
         | "audio_url" | "audio" | "audio_embeds" | "video_url" | "video_embeds" | "data" | "input_video"
         | "video" | "file" | "file_url" | "file_data" | "file_id" | "input_file" => walk.media(node),
@@ -244,7 +261,7 @@ fn item(walk: &mut Walk, key: &str, node: &Node) -> bool {
             walk.found.hidden |= stored;
         }
         "role" | "name" | "id" | "call_id" | "namespace" => walk.label(node),
-        "content" | "summary" | "output" => walk.inside(node, &part),
+        "content" | "summary" | "output" => parts(walk, node),
         "text" | "arguments" | "input" | "code" | "action" | "queries" | "results" | "operation"
         | "tools" | "error" | "reason" | "encrypted_content" => walk.text(node),
         "outputs" => walk.inside(node, &|walk, key, node| {
