@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::core::admission::{Demand, Limit, Writer};
+use crate::core::admission::{Connection, Demand, Limit, Writer};
 use crate::core::clamp::Action;
 use crate::core::refusal::{Family, Reason, Refusal};
 use crate::core::units::{ClassId, StreamId, Time};
@@ -101,6 +101,8 @@ pub trait Host {
     fn replace_body_prefix(&self, len: usize, bytes: &[u8]) -> bool;
     /// Bytes of the request's headers and body received so far.
     fn request_bytes(&self) -> Option<u64>;
+    /// The client's connection that the request came by.
+    fn connection(&self) -> Option<Connection>;
     /// Lets the held request go on.
     fn resume(&self) -> bool;
     /// Answers in the upstream's place, with `more` response headers.

@@ -54,6 +54,8 @@ pub struct Worker<H> {
     pub preempted: Cell<bool>,
     /// Who this worker is to the others; `None` before its first request.
     writer: Cell<Option<Writer>>,
+    /// Whether the engine knows a connection by which a request came lately.
+    met: Cell<bool>,
     streams: RefCell<Numbered<StreamId, Rc<RefCell<Stream>>>>,
     written: RefCell<Written>,
     woken: Cell<bool>,
@@ -72,6 +74,7 @@ impl<H: Host> Worker<H> {
             header_hold: Cell::new(HeaderHold::Unknown),
             preempted: Cell::new(false),
             writer: Cell::new(None),
+            met: Cell::new(false),
             streams: RefCell::default(),
             written: RefCell::default(),
             woken: Cell::new(false),
@@ -157,6 +160,7 @@ impl<H: Host> Worker<H> {
             return;
         }
         self.look_for_header_hold();
+        self.met.set(false);
         self.turn(now, true);
         if self.busy.get() && !self.engine.borrow().admission.is_waiting() {
             self.busy.set(false);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::metrics::Metrics;
 use super::raw::{self, Buffer, Map};
 use super::{map, raw::Failed};
-use crate::core::admission::{Demand, Limit, Writer};
+use crate::core::admission::{Connection, Demand, Limit, Writer};
 use crate::core::refusal::{Family, Refusal};
 use crate::core::units::{ClassId, StreamId, Time};
 use crate::host::{Event, Host, Measure, Section};
@@ -62,6 +62,13 @@ impl Host for Envoy {
     fn request_bytes(&self) -> Option<u64> {
         let bytes = raw::property("request\0total_size").ok()?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    fn connection(&self) -> Option<Connection> {
+        let id = raw::property("connection\0id").ok()?;
+        let address = raw::property("destination\0address").ok()?;
+        let id = u64::from_le_bytes(id.try_into().ok()?);
+        Some(Connection::new(id, std::str::from_utf8(&address).ok()?))
     }
 
     fn resume(&self) -> bool {

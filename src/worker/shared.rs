@@ -22,6 +22,10 @@ impl<H: Host> Worker<H> {
     pub(super) fn settle(&self, now: Time, arriving: Option<Ticket>, changed: bool) -> Option<bool> {
         let writer = self.writer.get()?;
         let key = self.engine.borrow().admission.record_key();
+        if arriving.is_some() && !self.met.replace(true) {
+            let connection = self.host.connection();
+            self.engine.borrow_mut().admission.meet(connection);
+        }
         // Only where something will be written can a guess be trusted: the host then says whether it was right.
         let mut guess = if changed { self.written.borrow_mut().guess() } else { None };
         for _ in 0..TRIES {
@@ -32,6 +36,12 @@ impl<H: Host> Worker<H> {
             };
             let mut settlement =
                 self.engine.borrow_mut().admission.propose(now, writer, found.as_deref(), arriving);
+            if let Some(latest) = settlement.replaced() {
+                let connection = self.host.connection();
+                if self.engine.borrow_mut().admission.come_back(now, connection, latest) {
+                    continue;
+                }
+            }
             let due = settlement.is_due(changed);
             if guessed && !due {
                 continue;

@@ -32,6 +32,8 @@ impl Default for Settings {
 /// What the outside has seen of one request.
 #[derive(Clone, Debug, Default)]
 pub struct Exchange {
+    /// The earlier exchange whose connection it comes by, if any.
+    pub connection: Option<usize>,
     /// 0 before the response headers.
     pub status: u16,
     pub headers: Vec<(String, String)>,
@@ -111,6 +113,12 @@ impl Process {
     /// How often each host function was called.
     pub fn calls(&self) -> MutexGuard<'_, BTreeMap<&'static str, usize>> {
         lock(&self.calls)
+    }
+
+    /// The number of the connection by which a request comes: its own one, where it was not said to come by that of an
+    /// earlier one.
+    pub fn connection(&self, exchange: usize) -> usize {
+        self.exchange(exchange, |it| it.connection).unwrap_or(exchange) + 1
     }
 
     /// A new request's place among the exchanges.

@@ -12,6 +12,8 @@ pub fn get(vm: &Vm, context: u32, path: &[u8]) -> Option<Vec<u8>> {
         ["plugin_vm_id"] => Some(vm.process.settings.vm_id.clone().into_bytes()),
         ["request", rest @ ..] => request(vm, vm.streams.get(&context)?, rest),
         ["response", rest @ ..] => response(vm.streams.get(&context)?, rest),
+        ["connection", "id"] => Some(number(vm.process.connection(vm.streams.get(&context)?.exchange))),
+        ["destination", "address"] => Some(b"127.0.0.1:10000".to_vec()),
         _ => None,
     }
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::guest;
-use super::vm::{call, with};
+use super::vm::{Vm, call, with};
 
 /// One plugin configuration living in a VM.
 #[derive(Debug, Default)]
 pub struct Root {
+    policy: String,
     timer: Option<Timer>,
 }
 
@@ -28,11 +29,17 @@ impl Root {
     }
 }
 
-/// A new root under `policy`, which new streams of this VM then belong to; `None` where the filter refuses it.
+/// A root under `policy`, which new streams of this VM then belong to; `None` where the filter refuses it. One that is
+/// still at work under the same text is used again, and is not told.
 pub fn configure(policy: &str) -> Option<u32> {
+    let again = |vm: &Vm| vm.roots.iter().find(|(_, root)| root.policy == policy).map(|(id, _)| *id);
+    if let Some(root) = with(|vm| again(vm)) {
+        with(|vm| vm.root = root);
+        return Some(root);
+    }
     let root = with(|vm| {
         let root = vm.next_context();
-        vm.roots.insert(root, Root::default());
+        vm.roots.insert(root, Root { policy: policy.to_owned(), ..Root::default() });
         root
     });
     call(root, || guest::proxy_on_context_create(root, 0));

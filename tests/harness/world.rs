@@ -64,6 +64,17 @@ impl NativeWorld {
         // No two requests come at the same nanosecond.
         self.process.clock.advance_to(self.process.clock.after(Duration::from_micros(1)));
         let exchange = self.process.open_exchange();
+        self.send_as(exchange, worker, request)
+    }
+
+    /// Sends a request on the connection of an `earlier` one.
+    pub fn send_after(&mut self, earlier: Sent, worker: usize, request: &Request) -> Sent {
+        let exchange = self.process.open_exchange();
+        self.process.exchange(exchange, |it| it.connection = Some(earlier.0));
+        self.send_as(exchange, worker, request)
+    }
+
+    fn send_as(&mut self, exchange: usize, worker: usize, request: &Request) -> Sent {
         let request = request.clone();
         let id = self.on_worker(worker, move || client::send(exchange, &request));
         self.places.push(Some(Place { worker, id }));

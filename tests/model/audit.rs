@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice::core::admission::ledger::{HEADS, Head, Key, Record, Row};
+use sluice::core::admission::ledger::{HEADS, Head, Key, Record, Row, TURNS};
 use sluice::core::policy::Policy;
 use sluice::core::units::{Ticket, Time};
 
 use crate::limits::{Fit, Limits, Usage};
 use crate::parts::{Generations, Part, parts, wrong_rules};
 use crate::referee::{LEASE, PICKUP, Waiter, counts, passed_over, usage, waiters};
+use crate::turns::{Settled, Turns};
 use crate::world::World;
 
 pub struct Audit {
@@ -25,6 +26,7 @@ pub struct Audit {
     pub record: Record,
     /// The record that a refused request was judged by; others may have written since.
     pub judged_by: Record,
+    turns: Turns,
     /// Since when somebody could have gone who did not.
     pub idle: HashMap<String, u64>,
 }
@@ -39,6 +41,7 @@ impl Audit {
             changed: 0,
             record: Record::default(),
             judged_by: Record::default(),
+            turns: Turns::default(),
             idle: HashMap::new(),
         }
     }
@@ -102,7 +105,13 @@ fn try_written(
 }
 
 /// Those of one part that were let in were the right ones.
-fn order(world: &World, node: usize, before: &Record, part: &Part, starts: &[Ticket]) -> Result<(), String> {
+fn order(
+    world: &mut World,
+    node: usize,
+    before: &Record,
+    part: &Part,
+    starts: &[Ticket],
+) -> Result<(), String> {
     let now = world.now;
     let Part { limits, record: after, .. } = part;
     let here = |ticket: &Ticket| {
@@ -122,7 +131,11 @@ fn order(world: &World, node: usize, before: &Record, part: &Part, starts: &[Tic
     }
     let able = |waiter: &Waiter| !after.rows[waiter.row].slow;
     let waiting: Vec<Waiter> = waiters(after, limits, now).into_iter().filter(able).collect();
-    // Whose turn it is over several workers is not the referee's to know: lines tell it relative to themselves.
+    let settled = Settled { before, after, limits, waiting: &waiting, served: &served, in_use: &in_use };
+    let mut turns = world.audit.turns.clone();
+    turns.note(world, &settled).map_or(Ok(()), Err)?;
+    world.audit.turns = turns;
+    // Who comes first where keys take turns is told by the turns alone, but within one line and key.
     let row = waiting.iter().chain(&served).map(|waiter| waiter.row).next();
     let one_line = waiting.iter().chain(&served).all(|waiter| Some(waiter.row) == row);
     if !world.audit.keys || one_line {
@@ -133,10 +146,11 @@ fn order(world: &World, node: usize, before: &Record, part: &Part, starts: &[Tic
 
 /// The ledger of n rows and m classes is that large and no larger.
 fn bound_of_bytes(record: &Record) -> usize {
-    let share = 40 + HEADS * 36;
-    64 + record.rules.pools.len() * 24
-        + record.rules.classes.len() * 64
+    let share = 40 + HEADS * 40;
+    48 + record.rules.pools.len() * 24
+        + record.rules.classes.len() * 56
         + record.rows.len() * (32 + 4 * share)
+        + record.turns.len() * (16 + TURNS * 8)
 }
 
 fn others_untouched(before: &Record, after: &Record, uid: u64, now: u64) -> Result<(), String> {
@@ -256,6 +270,7 @@ fn served(
             row,
             class,
             place: 0,
+            key: 0,
             ticket,
             tokens,
             since,

@@ -121,7 +121,7 @@ fn arrival(plan: &Plan, threads: u64, service: f64, chance: &mut Chance) -> Arri
         thread: chance.between(0, threads - 1),
         class,
         tokens,
-        key: plan.kind.has_keys().then_some(key).filter(|_| !chance.one_in(30)),
+        key: plan.kind.has_keys().then_some(key),
         patience,
         service: chance.exponential(service) + if chance.one_in(400) { 6000 * MS } else { 100 * US },
         leaves: chance.one_in(6).then(|| chance.exponential(service * 2.0)),

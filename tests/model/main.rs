@@ -14,6 +14,7 @@ mod promises;
 mod referee;
 mod rest;
 mod shrink;
+mod turns;
 mod worker;
 mod world;
 

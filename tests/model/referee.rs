@@ -15,6 +15,8 @@ pub struct Waiter {
     pub row: usize,
     pub class: usize,
     pub place: usize,
+    /// Whose turn it takes, as its row says; 0 where it is not known.
+    pub key: u32,
     pub ticket: Ticket,
     pub tokens: u64,
     /// Since when, or since when those wait that its worker serves before it.
@@ -52,6 +54,7 @@ pub fn waiters(record: &Record, limits: &Limits, now: u64) -> Vec<Waiter> {
                     row: row_at,
                     class,
                     place,
+                    key: head.key,
                     ticket: head.ticket,
                     tokens: head.tokens,
                     since: if head.granted.is_none() { own } else { head.since.0 },
@@ -71,10 +74,13 @@ pub fn waiters(record: &Record, limits: &Limits, now: u64) -> Vec<Waiter> {
     all
 }
 
-/// Whether `a` is to be served before `b`. Keys take turns a worker, so that workers cannot be compared then.
+/// Whether `a` is to be served before `b`. Where keys take turns, requests of two keys cannot be compared by this.
 pub fn precedes(a: &Waiter, b: &Waiter, keys: bool) -> bool {
     if a.class == b.class {
-        return if a.row == b.row { a.place < b.place } else { !keys && (a.since, a.row) < (b.since, b.row) };
+        if a.row == b.row {
+            return (!keys || a.key == b.key) && a.place < b.place;
+        }
+        return !keys && (a.since, a.row) < (b.since, b.row);
     }
     // Of two promoted ones the older one goes first, and the more urgent one where they are equally old.
     let passes = |low: &Waiter, high: &Waiter| {
@@ -101,7 +107,7 @@ pub fn may_go(next: &Waiter, all: &[Waiter], usage: &Usage, limits: &Limits, key
         // The order is no chain: an old promoted request is before a new urgent one, that before one of a class in
         // between, and that before the promoted one where it is older. Whichever goes, another one is passed over.
         let round = || all.iter().any(|third| precedes(other, third, keys) && precedes(third, next, keys));
-        let turns = keys && other.class == next.class && other.row != next.row;
+        let turns = keys && other.class == next.class;
         stands_in_the_way && (precedes(other, next, keys) || turns || round())
     })
 }

@@ -11,7 +11,7 @@ const PAUSE: u32 = 1;
 /// Bodies up to so many bytes are short: among those measured, what the filter's policy says of them.
 const SHORT: usize = 4096;
 /// As long as the filter's record of one worker with requests of one of two classes.
-const RECORD: [u8; 232] = [7; 232];
+const RECORD: [u8; 256] = [7; 256];
 /// Written over the body's first byte where there is no output limit.
 const LIMIT: &str = "{\"max_tokens\":256,";
 
@@ -64,7 +64,7 @@ fn metrics(which: std::ops::Range<usize>) {
 }
 
 fn share() {
-    host::set_shared_data("sluice.3.default.slots", &RECORD);
+    host::set_shared_data("sluice.4.default.slots", &RECORD);
 }
 
 /// The marker of the ABI that this module speaks.

@@ -19,13 +19,29 @@ const SILENCE: f64 = 5.0;
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(60);
 
-/// One worker's answers that ran their course, against the time in which it had requests in flight. Both decay alike,
-/// so that the rate is that of the last busy time, however long ago.
+/// For how long others are taken to be at work still, when this worker last heard of it and has nothing in flight.
+const HEARSAY: Duration = Duration::from_secs(1);
+
+/// Whether a class has requests in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Busy {
+    /// It has none.
+    #[default]
+    No,
+    /// On other workers only.
+    Elsewhere,
+    /// On this one.
+    Here,
+}
+
+/// One worker's answers that ran their course, against the time in which its class had requests in flight, on whichever
+/// worker: so the rates of several add up. Both decay alike, so that the rate is that of the last busy time, however
+/// long ago.
 #[derive(Clone, Debug, Default)]
 pub struct DrainRate {
     answers: f64,
     busy_seconds: f64,
-    busy: bool,
+    busy: Busy,
     seen: Time,
     /// Whether what ended last had failed.
     failing: bool,
@@ -36,17 +52,22 @@ pub struct DrainRate {
 
 impl DrainRate {
     /// Takes note of whether requests are in flight from `now` on.
-    pub fn note(&mut self, now: Time, busy: bool) {
+    pub fn note(&mut self, now: Time, busy: Busy) {
         let passed = now.since(self.seen);
         if busy == self.busy && passed < GRAIN {
             return;
         }
-        let decay = (-passed.as_secs_f64() / WINDOW.as_secs_f64()).exp();
-        self.answers *= decay;
-        self.busy_seconds *= decay;
-        if self.busy {
-            self.busy_seconds += WINDOW.as_secs_f64() * (1.0 - decay);
-        } else if busy && !(self.failing && passed < MOST) {
+        let decay = |time: Duration| (-time.as_secs_f64() / WINDOW.as_secs_f64()).exp();
+        self.answers *= decay(passed);
+        self.busy_seconds *= decay(passed);
+        let busy_for = match self.busy {
+            Busy::No => Duration::ZERO,
+            Busy::Elsewhere => passed.min(HEARSAY),
+            Busy::Here => passed,
+        };
+        self.busy_seconds += WINDOW.as_secs_f64() * (1.0 - decay(busy_for));
+        let begins = self.busy != Busy::Here && busy == Busy::Here;
+        if begins && !(self.failing && passed < MOST) {
             self.since = now;
         }
         self.busy = busy;
@@ -112,7 +133,7 @@ mod tests {
 
     fn steady(seconds: u32) -> DrainRate {
         let mut rate = DrainRate::default();
-        rate.note(at(0.0), true);
+        rate.note(at(0.0), Busy::Here);
         (1..=seconds * 10).for_each(|n| rate.answered(at(f64::from(n) / 10.0)));
         rate
     }
@@ -122,18 +143,35 @@ mod tests {
         for seconds in [2, 20, 100] {
             let mut rate = steady(seconds);
             assert!((9.0..11.5).contains(&rate.per_second()), "{seconds} s: {}", rate.per_second());
-            rate.note(at(f64::from(seconds)), false);
-            rate.note(at(f64::from(seconds) + 15.0), true);
+            rate.note(at(f64::from(seconds)), Busy::No);
+            rate.note(at(f64::from(seconds) + 15.0), Busy::Here);
             assert!((9.0..11.5).contains(&rate.per_second()) || seconds == 2, "{}", rate.per_second());
         }
     }
 
     #[test]
+    fn rates_of_workers_that_are_busy_by_turns_add_up() {
+        let mut workers = [DrainRate::default(), DrainRate::default(), DrainRate::default()];
+        for n in 0..600u32 {
+            // One request at a time, for a tenth of a second each, on one worker after the other.
+            let (begin, end) = (f64::from(n) / 10.0, f64::from(n + 1) / 10.0);
+            let here = &mut workers[n as usize % 3];
+            here.note(at(begin), Busy::Here);
+            here.answered(at(end));
+            here.note(at(end), Busy::Elsewhere);
+        }
+        let sum: f64 = workers.iter().map(DrainRate::per_second).sum();
+        assert!((9.0..11.5).contains(&sum), "{sum}");
+        workers[0].note(at(75.0), Busy::Here);
+        assert!((2.5..4.0).contains(&workers[0].per_second()), "{}", workers[0].per_second());
+    }
+
+    #[test]
     fn an_outage_is_no_drain() {
         let mut rate = steady(20);
-        rate.note(at(60.0), true);
+        rate.note(at(60.0), Busy::Here);
         assert!(rate.per_second() < 2.0, "{}", rate.per_second());
-        rate.note(at(200.0), true);
+        rate.note(at(200.0), Busy::Here);
         assert_eq!(rate.per_second(), 0.0);
         assert_eq!(rate.since(), at(20.0));
     }
@@ -142,16 +180,16 @@ mod tests {
     fn an_outage_is_one_however_fast_requests_fail() {
         let mut rate = DrainRate::default();
         for n in 0..40 {
-            rate.note(at(f64::from(n)), true);
+            rate.note(at(f64::from(n)), Busy::Here);
             rate.failed();
-            rate.note(at(f64::from(n) + 0.001), false);
+            rate.note(at(f64::from(n) + 0.001), Busy::No);
         }
         assert_eq!(rate.since(), at(0.0));
-        rate.note(at(39.0 + 61.0), true);
+        rate.note(at(39.0 + 61.0), Busy::Here);
         assert_eq!(rate.since(), at(100.0), "nobody has tried for a minute");
         rate.answered(at(101.0));
-        rate.note(at(102.0), false);
-        rate.note(at(103.0), true);
+        rate.note(at(102.0), Busy::No);
+        rate.note(at(103.0), Busy::Here);
         assert_eq!(rate.since(), at(103.0), "all is well again");
     }
 

@@ -19,9 +19,9 @@ use std::time::Duration;
 use crate::core::policy::Policy;
 use crate::core::units::{ClassId, Ticket, Time};
 use claims::{Claims, Place};
-use drain::DrainRate;
+use drain::{Busy, DrainRate};
 use ledger::{BEAT, Head, Key, Record, Rules};
-pub use ledger::{Demand, Limit};
+pub use ledger::{Connection, Demand, Limit};
 use line::Line;
 use watch::Watch;
 
@@ -35,6 +35,8 @@ pub struct Admission {
     key: Rc<str>,
     /// The limits under this policy.
     rules: Rules,
+    /// The latest connection known that came under this policy.
+    connection: Option<Connection>,
     /// When this worker's row was last written.
     beat: Time,
     classes: Vec<Class>,
@@ -59,8 +61,21 @@ struct Class {
     inflight: u32,
     tokens: u64,
     rate: DrainRate,
+    /// Whether others had requests in flight when the ledger was last settled.
+    elsewhere: bool,
     /// What the class was up against, over all workers, when the ledger was last settled.
     demand: Demand,
+}
+
+impl Class {
+    /// Who has requests of it in flight, this worker `inflight` ones.
+    fn busy(&self, inflight: u32) -> Busy {
+        match (inflight, self.elsewhere) {
+            (1.., _) => Busy::Here,
+            (0, true) => Busy::Elsewhere,
+            (0, false) => Busy::No,
+        }
+    }
 }
 
 impl Admission {
@@ -73,11 +88,13 @@ impl Admission {
             inflight: 0,
             tokens: 0,
             rate: DrainRate::default(),
+            elsewhere: false,
             demand: Demand::default(),
         };
         Admission {
             key: own::record_key(policy),
             rules: own::rules(policy, now),
+            connection: None,
             beat: Time::default(),
             classes: policy.classes.iter().map(class).collect(),
             claims: Claims::default(),
@@ -87,6 +104,23 @@ impl Admission {
             watch: Watch::new(now),
             spare: Settlement::default(),
         }
+    }
+
+    /// A request has come by `connection`, where that is known. One to be told of now and then is enough.
+    pub fn meet(&mut self, connection: Option<Connection>) {
+        let known = self.connection.map_or(0, |known| known.id);
+        self.connection = connection.filter(|connection| connection.id > known).or(self.connection);
+    }
+
+    /// A request has come although other limits than this policy's are in force, under which the `latest` connection
+    /// known came: if its own is a later one, this policy is the newest again. False where it is not.
+    pub fn come_back(&mut self, now: Time, connection: Option<Connection>, latest: Connection) -> bool {
+        let back = connection.is_some_and(|connection| connection.is_after(latest));
+        if back {
+            self.rules.date(now.0);
+            self.meet(connection);
+        }
+        back
     }
 
     /// The worker has been called; to be told at every tick.
@@ -235,7 +269,7 @@ impl Admission {
             Place::Running | Place::Lingering => {
                 class.inflight = class.inflight.saturating_sub(1);
                 class.tokens = class.tokens.saturating_sub(claim.tokens);
-                class.rate.note(now, class.inflight > 0);
+                class.rate.note(now, class.busy(class.inflight));
             }
         }
     }

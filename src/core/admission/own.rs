@@ -8,7 +8,7 @@ use crate::core::units::Time;
 
 /// The key of a domain's record in shared data. The number is the record's version.
 pub fn record_key(policy: &Policy) -> Rc<str> {
-    format!("sluice.3.{}.slots", policy.domain).into()
+    format!("sluice.4.{}.slots", policy.domain).into()
 }
 
 /// The limits of a policy that was read at `now`.
@@ -34,6 +34,7 @@ pub fn rules(policy: &Policy, now: Time) -> Rules {
     Rules {
         pools: policy.pools.iter().map(pool).collect(),
         classes: policy.classes.iter().map(class).collect(),
+        ..Rules::default()
     }
 }
 

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use super::Admission;
 use super::claims::Place;
-use super::ledger::{Demand, HEADS, Handout, LEASE, Record, Row, Share};
+use super::drain::Busy;
+use super::ledger::{Connection, Demand, HEADS, Handout, LEASE, Record, Row, Rules, Share};
 use crate::core::units::{Ticket, Time};
 
 /// Most requests taken at once: they are told one by one, and the rest of the time belongs to others.
@@ -33,6 +34,8 @@ pub struct Settlement {
     /// Whether the request that arrives finds neither a slot nor a place in line.
     full: bool,
     arriving: Option<Ticket>,
+    /// Where other limits than this worker's are in force: the latest connection that came under them.
+    replaced: Option<Connection>,
     taken: Vec<Ticket>,
     /// By class.
     demands: Vec<Demand>,
@@ -51,6 +54,12 @@ impl Settlement {
     pub fn record(&mut self) -> &[u8] {
         self.draft.write(&mut self.bytes);
         &self.bytes
+    }
+
+    /// Where a request arrives and other limits than this worker's are in force: the latest connection known that came
+    /// under them.
+    pub fn replaced(&self) -> Option<Connection> {
+        self.replaced
     }
 
     /// The requests that would get a slot.
@@ -94,13 +103,24 @@ impl Admission {
         if !found.is_some_and(|found| to.draft.read(found)) {
             to.draft = Record::default();
         }
+        self.give_way(&to.draft.rules);
         self.settle(now, writer, &mut to);
         to
     }
 
+    /// A VM that takes the place of one that failed reads its configuration anew, and that may be an old one: then its
+    /// first connection is older than those that came under the newest one.
+    fn give_way(&mut self, found: &Rules) {
+        let older = self.connection.is_some_and(|connection| found.latest.is_after(connection));
+        if older && self.rules.newest() > found.newest() {
+            self.rules.date(found.newest().saturating_sub(1));
+        }
+    }
+
     fn settle(&self, now: Time, writer: Writer, to: &mut Settlement) {
-        let Settlement { draft: record, taken, wake, demands, handout, .. } = to;
+        let Settlement { draft: record, taken, wake, demands, handout, replaced, .. } = to;
         self.bring_in(record);
+        *replaced = to.arriving.and_then(|_| self.compare(&mut record.rules));
         record.rows.retain(|row| row.uid == writer.uid || now.since(row.beat) < LEASE * 3);
         for row in record.rows.iter_mut().filter(|row| row.uid != writer.uid) {
             self.watch.forgive(row);
@@ -144,6 +164,17 @@ impl Admission {
         to.idle = heard_of && taken.is_empty() && wake.is_empty();
     }
 
+    /// Tells of the latest connection that came under these limits, where they are in force; otherwise which one came
+    /// under those that are.
+    fn compare(&self, rules: &mut Rules) -> Option<Connection> {
+        if rules.newest() != self.rules.newest() && !rules.agree(&self.rules) {
+            return Some(rules.latest);
+        }
+        let newer = |own: &Connection| own.to != rules.latest.to || own.is_after(rules.latest);
+        rules.latest = self.connection.filter(newer).unwrap_or(rules.latest);
+        None
+    }
+
     /// Carries out a settlement, `written` or not; whether the request it was done for may go on.
     pub fn commit(&mut self, now: Time, settlement: Settlement, written: bool) -> bool {
         let admitted = self.carry_out(now, &settlement, written);
@@ -173,6 +204,9 @@ impl Admission {
                 self.ready.push_back(ticket);
             }
         }
+        for class in &mut self.classes {
+            class.elsewhere = class.demand.inflight > class.inflight;
+        }
         admitted
     }
 
@@ -186,7 +220,7 @@ impl Admission {
         self.deadlines.remove(&(deadline, ticket));
         class.inflight += 1;
         class.tokens = class.tokens.saturating_add(claim.tokens);
-        class.rate.note(now, true);
+        class.rate.note(now, Busy::Here);
         true
     }
 
@@ -215,7 +249,7 @@ impl Admission {
             let inflight = class.inflight + count;
             let waiting = u32::try_from(class.line.len()).unwrap_or(u32::MAX).saturating_sub(count);
             let mut rate = class.rate.clone();
-            rate.note(now, inflight > 0);
+            rate.note(now, class.busy(inflight));
             let per_second = rate.per_second();
             if inflight == 0 && waiting == 0 && !rate.is_known() {
                 continue;

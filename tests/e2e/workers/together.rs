@@ -96,3 +96,25 @@ fn a_new_limit_holds_for_those_on_their_way_and_all_are_answered() {
     assert_eq!(world.open(), (0, 2));
     empty(world, 2);
 }
+
+#[test]
+fn a_policy_that_comes_back_while_it_still_drains_holds_again() {
+    const EACH: usize = 12;
+    let mut world = start(2, &policy(3, 100));
+    for (round, limit) in [3, 6, 3, 2, 6].into_iter().enumerate() {
+        let before = round * EACH;
+        if round > 0 {
+            // Envoy tells no VM of one that it had before: its root is still there.
+            world.reconfigure(&policy(limit, 100));
+        }
+        let sent: Vec<Sent> = (0..EACH).map(|n| world.launch_on(n % 2, &chat(1))).collect();
+        world.metric_becomes(QUEUED, u64::try_from(EACH - limit).unwrap());
+        world.metric_becomes("sluice.limit.domain.default.class.short", u64::try_from(limit).unwrap());
+        assert_eq!(world.arrived(), before + limit, "round {round}");
+        (before..before + EACH).for_each(|place| world.answer(place, ok()));
+        for sent in sent {
+            assert_eq!(world.response(sent).status, 200);
+        }
+    }
+    empty(world, 2);
+}

@@ -85,10 +85,9 @@ fn higher_limits_let_in_who_waits_under_the_old_ones() {
 #[test]
 fn a_retired_configuration_keeps_no_slot() {
     for workers in CREWS {
-        let policy = policy(2, 100);
-        let mut world = NativeWorld::with_workers(workers, &policy);
+        let mut world = NativeWorld::with_workers(workers, &policy(2, 100));
         let old: Vec<Sent> = (0..6).map(|_| world.send(&short())).collect();
-        world.reconfigure(&policy);
+        world.reconfigure(&policy(2, 101));
         world.drain();
         assert!(old.iter().all(|sent| !world.response(*sent).complete));
         let new = [world.send(&short()), world.send(&short())];

@@ -1,6 +1,6 @@
 //! A worker's VM fails, or its thread hangs: what it held comes back, and nobody waits for it.
 
-use super::{CREWS, GAUGES, INFLIGHT, LEASE, PICKUP, QUEUED, TICK, arrived_in_order, millis, policy};
+use super::{CREWS, GAUGES, INFLIGHT, LEASE, LIMIT, PICKUP, QUEUED, TICK, arrived_in_order, millis, policy};
 use crate::harness::world::NativeWorld;
 use crate::stories::words::{ok, short, short_named};
 use crate::stories::{Body, Request, Sent, World};
@@ -68,6 +68,28 @@ fn a_fresh_vm_takes_its_part_at_once() {
     world.answer(0, ok());
     world.pass(GAUGES);
     world.metric_is(INFLIGHT, 0);
+    world.close();
+}
+
+#[test]
+fn a_fresh_vm_under_an_old_policy_does_not_bring_it_back() {
+    let old = policy(2, 100);
+    let mut world = NativeWorld::with_workers(2, &old);
+    let earlier = world.send_on(1, &short());
+    world.answer(0, ok());
+    world.reconfigure(&policy(4, 100));
+    world.send_on(0, &short());
+    world.pass(GAUGES);
+    world.metric_is(LIMIT, 4);
+    // Its listener drains; requests come by the connections that there are.
+    world.reload(1, &old);
+    world.send_after(earlier, 1, &short());
+    world.pass(GAUGES);
+    world.metric_is(LIMIT, 4);
+    for _ in 0..4 {
+        world.send_on(0, &short());
+    }
+    assert_eq!(world.running("llm_short"), 4);
     world.close();
 }
 

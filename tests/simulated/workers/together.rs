@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{CREWS, INFLIGHT, LINGER, QUEUED, TICK, arrived_in_order, policy};
+use super::{CREWS, GAUGES, INFLIGHT, LIMIT, LINGER, QUEUED, TICK, arrived_in_order, policy, prompt};
 use crate::harness::world::NativeWorld;
 use crate::stories::words::{long, ok, short, short_named};
 use crate::stories::{Sent, World};
@@ -163,3 +163,82 @@ fn the_more_urgent_goes_first_over_all() {
         world.close();
     }
 }
+
+#[test]
+fn a_policy_that_comes_back_while_it_is_still_at_work_holds_again() {
+    for workers in CREWS {
+        let mut world = NativeWorld::with_workers(workers, &policy(2, 100));
+        let under = |world: &mut NativeWorld, limit: usize| {
+            let sent: Vec<Sent> = (0..30).map(|_| world.send(&short())).collect();
+            assert_eq!(world.running("llm_short"), limit, "{workers} workers");
+            world.pass(GAUGES);
+            world.metric_is(LIMIT, limit as u64);
+            for _ in 0..sent.len() {
+                let first = world.open()[0];
+                world.answer(first, ok());
+            }
+            assert!(sent.iter().all(|sent| world.response(*sent).status == 200));
+        };
+        under(&mut world, 2);
+        for limit in [5, 2, 3, 5, 2] {
+            world.reconfigure(&policy(limit, 100));
+            under(&mut world, limit);
+        }
+        // The same, with nobody there in between.
+        world.reconfigure(&policy(6, 100));
+        world.pass(GAUGES);
+        world.metric_is(LIMIT, 6);
+        world.reconfigure(&policy(2, 100));
+        under(&mut world, 2);
+        world.close();
+    }
+}
+
+#[test]
+fn who_is_left_under_the_old_policy_does_not_bring_it_back() {
+    let mut world = NativeWorld::with_workers(2, &policy(2, 100));
+    let old = [world.send_on(0, &short()), world.send_on(1, &short())];
+    (0..2).for_each(|arrival| world.answer(arrival, ok()));
+    world.pass(GAUGES);
+    let parked = [world.send_after(old[0], 0, &short()), world.send_after(old[1], 1, &short())];
+    world.reconfigure(&policy(4, 100));
+    world.send_on(0, &short());
+    world.pass(GAUGES);
+    world.metric_is(LIMIT, 4);
+    assert_eq!(world.running("llm_short"), 3);
+    (2..5).for_each(|arrival| world.answer(arrival, ok()));
+    assert!(parked.iter().all(|sent| world.response(*sent).status == 200));
+    world.pass(GAUGES);
+    world.metric_is(LIMIT, 4);
+    world.close();
+}
+
+#[test]
+fn a_flood_on_all_workers_delays_another_key_by_one_turn_each_time() {
+    for workers in CREWS {
+        let mut world = NativeWorld::with_workers(workers, &policy(1, 200).replacen('{', FAIR, 1));
+        let from = |tenant: &str| short_named(tenant).header("x-tenant", tenant);
+        for n in 0..=6 * workers {
+            world.send_on(n % workers, &from("flood"));
+        }
+        // Three at once, and then one whenever the last one was served.
+        for _ in 0..3 {
+            world.send_on(1, &from("light"));
+        }
+        for served in 0.. {
+            let arrivals = world.arrivals(served + 1);
+            let light = arrivals.iter().filter(|arrival| prompt(&arrival.body) == "light").count();
+            assert!(light >= served / 2, "{workers} workers: {light} of {served}");
+            if light == 8 {
+                break;
+            }
+            if light >= 3 && prompt(&arrivals[served].body) == "light" {
+                world.send_on(1, &from("light"));
+            }
+            world.answer(served, ok());
+        }
+        world.close();
+    }
+}
+
+const FAIR: &str = r#"{"fairness": {"key": "header:x-tenant"}, "#;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::record::{Head, Record};
-use super::rules::{ClassRule, Key, PoolRule};
+use super::rules::{ClassRule, Connection, Key, PoolRule};
 use crate::core::units::{Ticket, Time};
 
 const NEVER: u64 = u64::MAX;
@@ -27,7 +27,9 @@ impl Record {
     pub fn write(&self, to: &mut Vec<u8>) {
         to.clear();
         let mut to = Writer(to);
-        to.words([len(&self.rules.pools), len(&self.rules.classes), len(&self.rows)]);
+        let latest = self.rules.latest;
+        to.words([len(&self.rules.pools), len(&self.rules.classes), len(&self.rows), len(&self.turns)]);
+        to.words([latest.id, u64::from(latest.to.0)]);
         for rule in &self.rules.pools {
             to.words([pair(rule.pool.0, rule.concurrency), rule.generation, rule.tokens]);
         }
@@ -55,9 +57,13 @@ impl Record {
                 ]);
                 for head in &share.heads {
                     let granted = head.granted.map_or(NEVER, |at| at.0);
-                    to.words([head.ticket.0, head.since.0, head.tokens, u64::from(head.turn), granted]);
+                    to.words([head.ticket.0, head.since.0, head.tokens, u64::from(head.key), granted]);
                 }
             }
+        }
+        for turns in &self.turns {
+            to.words([u64::from(turns.class.0), len(&turns.had)]);
+            turns.had.iter().for_each(|key| to.words([u64::from(*key)]));
         }
     }
 
@@ -73,7 +79,9 @@ impl Record {
     }
 
     fn read_all(&mut self, from: &mut Reader) -> Option<()> {
-        let [pools, classes, rows] = from.words()?;
+        let [pools, classes, rows, turns] = from.words()?;
+        let [id, to] = from.words()?;
+        self.rules.latest = Connection { id, to: Key(low(to)) };
         from.list(pools, &mut self.rules.pools, |from, rule| {
             let [first, generation, tokens] = from.words()?;
             let (pool, concurrency) = (Key(low(first)), high(first));
@@ -105,11 +113,20 @@ impl Record {
                 (share.waiting, share.per_second) = (low(waiting), f32::from_bits(high(waiting)));
                 share.since = Time(since);
                 from.list(heads, &mut share.heads, |from, head| {
-                    let [ticket, since, tokens, turn, granted] = from.words()?;
-                    let (ticket, since, turn) = (Ticket(ticket), Time(since), low(turn));
-                    *head = Head { ticket, since, tokens, turn, granted: moment(granted) };
+                    let [ticket, since, tokens, key, granted] = from.words()?;
+                    let (ticket, since, key) = (Ticket(ticket), Time(since), low(key));
+                    *head = Head { ticket, since, tokens, key, granted: moment(granted) };
                     Some(())
                 })
+            })
+        })?;
+        from.list(turns, &mut self.turns, |from, turns| {
+            let [class, had] = from.words()?;
+            turns.class = Key(low(class));
+            from.list(had, &mut turns.had, |from, key| {
+                let [word] = from.words()?;
+                *key = low(word);
+                Some(())
             })
         })
     }
@@ -165,8 +182,8 @@ impl Reader<'_> {
         mut item: impl FnMut(&mut Self, &mut T) -> Option<()>,
     ) -> Option<()> {
         let len = usize::try_from(len).ok()?;
-        // A broken length must not reserve what the bytes cannot hold: an item has three words at the least.
-        if len > self.0.len() / 24 {
+        // A broken length must not reserve what the bytes cannot hold: an item has one word at the least.
+        if len > self.0.len() / 8 {
             return None;
         }
         list.resize_with(len, T::default);
@@ -176,6 +193,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::Turns;
     use super::super::{Row, Rules, Share};
     use super::*;
 
@@ -193,7 +211,7 @@ mod tests {
         };
         let long = ClassRule { class: Key::of("long"), pool: None, promote_after: None, ..rule };
         let pool = PoolRule { pool: Key::of("gpu"), generation: 6, concurrency: 5, tokens: 1000 };
-        let head = Head { ticket: Ticket(7), since: Time(5), tokens: 300, turn: 2, granted: Some(Time(9)) };
+        let head = Head { ticket: Ticket(7), since: Time(5), tokens: 300, key: 2, granted: Some(Time(9)) };
         let share = Share {
             class: rule.class,
             inflight: 2,
@@ -205,8 +223,10 @@ mod tests {
         };
         let row = Row { uid: 1, beat: Time(10), queue: 3, woken: true, slow: false, shares: vec![share] };
         let slow = Row { uid: 2, woken: false, slow: true, shares: vec![], ..row.clone() };
-        let rules = Rules { pools: vec![pool], classes: vec![rule, long] };
-        Record { rules, rows: vec![row, slow] }
+        let latest = Connection { id: 4, to: Key(8) };
+        let rules = Rules { pools: vec![pool], classes: vec![rule, long], latest };
+        let turns = vec![Turns { class: rule.class, had: vec![2, 1] }];
+        Record { rules, rows: vec![row, slow], turns }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Who is next: free slots go to waiting requests, whichever worker they wait on.
 
-use super::PICKUP;
 use super::record::{Head, Record, Row, Share};
 use super::usage::{Usage, Verdict};
+use super::{HEADS, PICKUP};
 use crate::core::units::Time;
 
 /// Hands out slots; what it needs for that is kept and used again.
@@ -16,8 +16,12 @@ impl Handout {
     /// Takes back what was handed out and not taken in time, then hands every free slot to the next request that fits.
     pub fn run(&mut self, record: &mut Record, now: Time) {
         if record.rows.iter().flat_map(|row| &row.shares).all(|share| share.heads.is_empty()) {
+            record.turns.clear();
             return;
         }
+        let Record { rows, turns, .. } = record;
+        let shares = || rows.iter().flat_map(|row| &row.shares);
+        turns.retain(|turns| shares().any(|share| share.class == turns.class && !share.heads.is_empty()));
         take_back(record, now);
         let Handout { usage, fronts } = self;
         usage.count(record, now);
@@ -27,14 +31,13 @@ impl Handout {
         find_fronts(fronts, record, now, usage);
         while let Some(at) = next(fronts) {
             let Some(front) = fronts.get_mut(at) else { return };
+            let mut served = None;
             match usage.verdict(&record.rules, front.urgency, front.tokens, front.blocks) {
                 Verdict::Fits => {
                     usage.add(front.urgency, 1, front.tokens);
-                    if let Some(head) = front.head_mut(record) {
-                        head.granted = Some(now);
-                    }
+                    served = front.grant(record, now);
                 }
-                Verdict::NotNow => {}
+                Verdict::NotNow => front.passed |= 1 << front.head,
                 Verdict::Closes => {
                     let closed = front.urgency;
                     fronts.retain(|front| front.urgency != closed);
@@ -46,8 +49,13 @@ impl Handout {
                     continue;
                 }
             }
-            if !front.advance(record, now) {
+            let urgency = front.urgency;
+            if !front.find(record, now) {
                 fronts.swap_remove(at);
+            }
+            if served.is_some() {
+                // Whose turn it is has changed, on all workers.
+                fronts.retain_mut(|front| front.urgency != urgency || front.find(record, now));
             }
         }
     }
@@ -70,17 +78,19 @@ fn take_back(record: &mut Record, now: Time) {
 }
 
 /// The first request of a row's share of a class that no slot has been handed to: a worker's line keeps its order,
-/// whatever is waited for.
+/// whatever is waited for, but where another key's turn comes first.
 #[derive(Debug)]
 struct Front {
     row: usize,
     share: usize,
     head: usize,
+    /// The heads that were passed by, as bits.
+    passed: u32,
     urgency: usize,
     /// What it shares slots with: the place of its pool, or behind those its own.
     pool: usize,
-    /// How many turns of its line come before its own.
-    turn: u32,
+    /// When its key has its turn, see [`Record::turn`].
+    turn: usize,
     /// Since when it waits.
     since: Time,
     /// Since when a request waits that goes before newer ones of more urgent classes: it or one behind it, since that
@@ -92,34 +102,39 @@ struct Front {
 }
 
 impl Front {
-    /// Moves on from the present head to the next one; false where there is none.
-    fn advance(&mut self, record: &Record, now: Time) -> bool {
-        self.head += 1;
-        self.find(record, now)
-    }
-
-    /// Looks for a head without a slot from the present one on.
+    /// Looks for the next head without a slot; false where there is none.
     fn find(&mut self, record: &Record, now: Time) -> bool {
         let share = record.rows.get(self.row).and_then(|row| row.shares.get(self.share));
-        let behind = share.and_then(|share| share.heads.get(self.head..)).unwrap_or_default();
-        let Some(skip) = behind.iter().position(|head| head.granted.is_none()) else { return false };
-        let behind = behind.get(skip..).unwrap_or_default();
-        let Some(head) = behind.first() else { return false };
+        let Some(share) = share else { return false };
+        let passed = self.passed;
+        let left = || {
+            let left = move |(at, head): &(usize, &Head)| head.granted.is_none() && passed >> at & 1 == 0;
+            share.heads.iter().take(HEADS).enumerate().filter(left)
+        };
+        let turn = |head: &Head| if head.key == 0 { 0 } else { record.turn(share.class, head.key) };
+        let turns = left().map(|(at, head)| (turn(head), at, head));
+        let Some((turn, at, head)) = turns.min_by_key(|(turn, at, _)| (*turn, *at)) else { return false };
         let rule = record.rules.classes.get(self.urgency);
         let promoted = rule.and_then(|rule| rule.promote_after).and_then(|after| {
-            behind.iter().map(|head| head.since).filter(|since| now.since(*since) >= after).min()
+            left().map(|(_, head)| head.since).filter(|since| now.since(*since) >= after).min()
         });
-        self.head += skip;
+        self.head = at;
         self.since = head.since;
-        self.turn = head.turn;
+        self.turn = turn;
         self.promoted = promoted;
         self.tokens = head.tokens;
         self.blocks = rule.is_some_and(|rule| now.since(head.since) >= rule.block_after);
         true
     }
 
-    fn head_mut<'a>(&self, record: &'a mut Record) -> Option<&'a mut Head> {
-        record.rows.get_mut(self.row)?.shares.get_mut(self.share)?.heads.get_mut(self.head)
+    /// Hands a slot to it; the key that has had its turn by that, if it has one.
+    fn grant(&self, record: &mut Record, now: Time) -> Option<u32> {
+        let share = record.rows.get_mut(self.row)?.shares.get_mut(self.share)?;
+        let (class, head) = (share.class, share.heads.get_mut(self.head)?);
+        head.granted = Some(now);
+        let key = Some(head.key).filter(|key| *key != 0)?;
+        record.take_turn(class, key);
+        Some(key)
     }
 }
 
@@ -139,6 +154,7 @@ fn find_fronts(fronts: &mut Vec<Front>, record: &Record, now: Time, usage: &Usag
                 row,
                 share,
                 head: 0,
+                passed: 0,
                 urgency,
                 pool,
                 turn: 0,
@@ -202,7 +218,7 @@ mod tests {
         let mut classes = vec![rule("a"), rule("b"), rule("c")];
         change(&mut classes);
         let pool = PoolRule { pool: Key::of("gpu"), generation: 1, concurrency: slots, tokens: 1000 };
-        Rules { pools: vec![pool], classes }
+        Rules { pools: vec![pool], classes, ..Rules::default() }
     }
 
     /// Requests by class, seconds waited and tokens, in the order of their line.
@@ -224,7 +240,7 @@ mod tests {
 
     /// Who gets a slot, by ticket.
     fn served(rules: Rules, rows: Vec<Row>) -> Vec<u64> {
-        let mut record = Record { rules, rows };
+        let mut record = Record { rules, rows, ..Record::default() };
         Handout::default().run(&mut record, NOW);
         let shares = record.rows.iter().flat_map(|row| &row.shares);
         let mut served: Vec<u64> = shares.flat_map(Share::granted).map(|head| head.ticket.0).collect();
@@ -268,16 +284,74 @@ mod tests {
         }
     }
 
+    /// Lets one go on at a time, as slots become free; the tickets in that order.
+    fn one_by_one(mut rows: Vec<Row>) -> Vec<u64> {
+        let count = rows.iter().flat_map(|row| &row.shares).map(|share| share.heads.len()).sum();
+        let (mut handout, mut turns) = (Handout::default(), Vec::new());
+        let mut next = || {
+            let mut record = Record { rules: rules(1, |_| ()), rows: rows.clone(), turns: turns.clone() };
+            handout.run(&mut record, NOW);
+            let shares = record.rows.iter_mut().flat_map(|row| &mut row.shares);
+            let granted: Vec<_> =
+                shares.flat_map(|s| s.heads.extract_if(.., |h| h.granted.is_some())).collect();
+            (rows, turns) = (record.rows, record.turns);
+            granted[0].ticket.0
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// Requests of one class by key and seconds waited.
+    fn keyed(uid: u64, waiting: &[(u32, u64)]) -> Row {
+        let plain: Vec<_> = waiting.iter().map(|(_, waited)| ("a", *waited, 1)).collect();
+        let mut row = row(uid, &plain);
+        for (head, (key, _)) in row.shares[0].heads.iter_mut().zip(waiting) {
+            head.key = *key;
+        }
+        row
+    }
+
     #[test]
-    fn over_workers_the_lower_turn_goes_first_then_the_older_request() {
-        let mut flood = row(1, &[("a", 5, 1), ("a", 4, 1)]);
-        flood.shares[0].heads[1].turn = 1;
-        let mut single = row(2, &[("a", 1, 1), ("a", 1, 1)]);
-        single.shares[0].heads[1].turn = 1;
-        let rows = || vec![flood.clone(), single.clone()];
-        assert_eq!(served(rules(1, |_| ()), rows()), [100]);
-        assert_eq!(served(rules(2, |_| ()), rows()), [100, 200]);
-        assert_eq!(served(rules(3, |_| ()), rows()), [100, 101, 200]);
+    fn keys_take_turns_over_all_workers() {
+        let flood = || keyed(1, &[(1, 9), (1, 9), (1, 9), (1, 9)]);
+        let too = |uid| keyed(uid, &[(1, 8), (1, 8)]);
+        let light = keyed(9, &[(2, 3), (2, 2), (2, 1)]);
+        assert_eq!(one_by_one(vec![flood(), light.clone()]), [100, 900, 101, 901, 102, 902, 103]);
+        assert_eq!(
+            one_by_one(vec![too(2), too(3), flood(), light]),
+            [100, 900, 101, 901, 102, 902, 103, 200, 201, 300, 301]
+        );
+        let mixed = keyed(2, &[(1, 7), (2, 1), (3, 2), (1, 7)]);
+        assert_eq!(one_by_one(vec![flood(), mixed]), [100, 201, 202, 101, 102, 103, 200, 203]);
+    }
+
+    #[test]
+    fn a_key_that_comes_again_has_one_turn_as_others_do() {
+        let mut record = Record { rules: rules(1, |_| ()), ..Record::default() };
+        record.rows = vec![keyed(1, &[(1, 9), (1, 9), (1, 9), (1, 9)])];
+        let mut served = Vec::new();
+        for _ in 0..3 {
+            record.rows.push(keyed(2, &[(2, 0)]));
+            for _ in 0..2 {
+                Handout::default().run(&mut record, NOW);
+                let shares = record.rows.iter_mut().flat_map(|row| &mut row.shares);
+                served.extend(
+                    shares.flat_map(|s| s.heads.extract_if(.., |h| h.granted.is_some())).map(|h| h.key),
+                );
+            }
+            record.rows.pop();
+        }
+        assert_eq!(served, [1, 2, 1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_known_of_turns_is_bounded_and_forgotten_where_nobody_waits() {
+        let mut record = Record { rules: rules(100, |_| ()), ..Record::default() };
+        record.rows = (0..50).map(|n| keyed(n, &[(n as u32 + 1, 1)])).collect();
+        Handout::default().run(&mut record, NOW);
+        assert_eq!(record.turns[0].had, (19..=50).collect::<Vec<u32>>());
+        record.rows = vec![row(1, &[("b", 1, 1)])];
+        Handout::default().run(&mut record, NOW);
+        assert!(record.turns.is_empty());
     }
 
     #[test]

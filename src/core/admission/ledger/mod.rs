@@ -9,7 +9,7 @@ mod usage;
 
 pub use handout::Handout;
 pub use record::{Demand, Head, Record, Row, Share};
-pub use rules::{ClassRule, Key, Limit, PoolRule, Rules};
+pub use rules::{ClassRule, Connection, Key, Limit, PoolRule, Rules};
 
 use std::time::Duration;
 
@@ -21,3 +21,6 @@ pub const BEAT: Duration = Duration::from_millis(750);
 pub const PICKUP: Duration = Duration::from_millis(20);
 /// The most waiting requests of a class that a row shows, and so the most that can be handed to it at once.
 pub const HEADS: usize = 8;
+/// Of how many keys of a class it is known over all workers when they had their turn. Which of more than these comes
+/// first is told by each worker's line.
+pub const TURNS: usize = 32;

@@ -1,7 +1,7 @@
 //! The record: the domain's rules and a row for every worker that has something to do with it.
 
-use super::LEASE;
 use super::rules::{Key, Rules};
+use super::{LEASE, TURNS};
 use crate::core::units::{Ticket, Time};
 
 /// What the workers know together.
@@ -11,6 +11,17 @@ pub struct Record {
     pub rules: Rules,
     /// The workers.
     pub rows: Vec<Row>,
+    /// The classes in which keys take turns and somebody waits.
+    pub turns: Vec<Turns>,
+}
+
+/// The turns that were had lately in one class, on whichever worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Which class.
+    pub class: Key,
+    /// The keys whose requests were let go on last, each once, the latest at the end.
+    pub had: Vec<u32>,
 }
 
 /// One worker, under one configuration.
@@ -58,8 +69,8 @@ pub struct Head {
     pub since: Time,
     /// Its estimated tokens.
     pub tokens: u64,
-    /// How many turns of its line come before its own; 0 where there are none.
-    pub turn: u32,
+    /// Whose turn it takes; 0 where there are no turns.
+    pub key: u32,
     /// When a slot was handed to it.
     pub granted: Option<Time>,
 }
@@ -107,6 +118,28 @@ impl Record {
     /// Whether some row still has to do with `class`.
     pub fn mentions(&self, class: Key) -> bool {
         self.rows.iter().any(|row| row.share(class).is_some())
+    }
+
+    /// Which of the waiting keys of `class` comes first: 0 where it had no turn lately, and the higher the later it had
+    /// one.
+    pub fn turn(&self, class: Key, key: u32) -> usize {
+        let turns = self.turns.iter().find(|turns| turns.class == class);
+        turns.and_then(|turns| turns.had.iter().position(|had| *had == key)).map_or(0, |at| at + 1)
+    }
+
+    /// `key` has its turn.
+    pub fn take_turn(&mut self, class: Key, key: u32) {
+        let known = self.turns.iter().position(|turns| turns.class == class);
+        let at = known.unwrap_or(self.turns.len());
+        if known.is_none() {
+            self.turns.push(Turns { class, had: Vec::new() });
+        }
+        let Some(Turns { had, .. }) = self.turns.get_mut(at) else { return };
+        had.retain(|other| *other != key);
+        if had.len() >= TURNS {
+            had.remove(0);
+        }
+        had.push(key);
     }
 
     /// What `class` is up against.

@@ -21,6 +21,30 @@ pub struct Rules {
     pub pools: Vec<PoolRule>,
     /// The classes; of two in one pool the more urgent one comes first.
     pub classes: Vec<ClassRule>,
+    /// The latest connection known that came under the newest configuration. Later ones to the same address do so, too,
+    /// unless Envoy has gone back to an older configuration since: it tells nobody where that one is still at work.
+    pub latest: Connection,
+}
+
+/// A client's connection to Envoy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// Its number; those of the process are counted up.
+    pub id: u64,
+    /// The key of the address that it came to, and so of the listener.
+    pub to: Key,
+}
+
+impl Connection {
+    /// The connection of number `id` to an address.
+    pub fn new(id: u64, to: &str) -> Connection {
+        Connection { id, to: Key::of(to) }
+    }
+
+    /// Whether Envoy took it on the same listener after `other`.
+    pub fn is_after(self, other: Connection) -> bool {
+        self.to == other.to && self.id > other.id
+    }
 }
 
 /// The limits of a pool. `MAX` = unbounded.
@@ -91,6 +115,27 @@ impl Rules {
             .all(|rule| self.of(rule.class).is_some_and(|known| known.generation >= rule.generation))
     }
 
+    /// The generation of the newest configuration.
+    pub fn newest(&self) -> u64 {
+        self.classes.iter().map(|rule| rule.generation).max().unwrap_or_default()
+    }
+
+    /// Whether these are what `own`, the rules of one configuration, say, whenever that was read.
+    pub fn agree(&self, own: &Rules) -> bool {
+        let newest = self.newest();
+        let class = |rule: &ClassRule| ClassRule { generation: newest, ..*rule };
+        let pool = |rule: &PoolRule| PoolRule { generation: newest, ..*rule };
+        let classes = self.classes.iter().filter(|rule| rule.generation == newest);
+        classes.copied().eq(own.classes.iter().map(class))
+            && own.pools.iter().all(|rule| self.pool(rule.pool) == Some(&pool(rule)))
+    }
+
+    /// Makes these the rules of a configuration that was read at `generation`.
+    pub fn date(&mut self, generation: u64) {
+        self.classes.iter_mut().for_each(|rule| rule.generation = generation);
+        self.pools.iter_mut().for_each(|rule| rule.generation = generation);
+    }
+
     /// Takes over what `own`, the rules of one configuration, know better. What only older ones know stays if it is
     /// `in_use`.
     pub fn adopt(&mut self, own: &Rules, in_use: impl Fn(Key) -> bool) {
@@ -112,7 +157,7 @@ impl Rules {
             }
         }
         pools.retain(|pool| classes.iter().any(|class| class.pool == Some(pool.pool)));
-        *self = Rules { pools, classes };
+        *self = Rules { pools, classes, latest: self.latest };
     }
 
     /// The most of a class that there can be in flight: its own limits, or what its pool leaves it beside the slots
@@ -142,7 +187,7 @@ mod tests {
 
     fn rules(generation: u64, names: &[&str]) -> Rules {
         let rule = |name: &&str| ClassRule { class: Key::of(name), generation, ..ClassRule::default() };
-        Rules { pools: Vec::new(), classes: names.iter().map(rule).collect() }
+        Rules { classes: names.iter().map(rule).collect(), ..Rules::default() }
     }
 
     #[test]
@@ -155,5 +200,18 @@ mod tests {
         record.adopt(&old, |_| true);
         assert_eq!(record.classes, [new.classes, rules(1, &["c", "d"]).classes].concat());
         assert!(record.hold(&old));
+    }
+    #[test]
+    fn a_configuration_is_in_force_where_the_newest_rules_are_its_own() {
+        let (one, other) = (rules(1, &["a", "b"]), rules(3, &["b", "a"]));
+        let mut record = rules(2, &["a", "b"]);
+        assert!(record.agree(&one) && record.agree(&rules(9, &["a", "b"])));
+        assert!(!record.agree(&rules(1, &["a"])) && !record.agree(&rules(1, &["a", "b", "c"])));
+        record.adopt(&other, |_| true);
+        assert!(record.agree(&other) && !record.agree(&one));
+        let mut again = one;
+        again.date(4);
+        record.adopt(&again, |_| true);
+        assert!(record.agree(&again) && !record.agree(&other));
     }
 }

@@ -1,7 +1,7 @@
 //! The filter's host in virtual time: what Envoy does for it, as far as admission needs it. What the filter does comes
 //! out as [`Effect`]s, for the run to carry out.
 
-use sluice::core::admission::{Demand, Limit, Writer};
+use sluice::core::admission::{Connection, Demand, Limit, Writer};
 use sluice::core::refusal::{Family, Refusal};
 use sluice::core::units::{ClassId, StreamId, Time};
 use sluice::host::{Event, Host, Measure, Section};
@@ -92,6 +92,10 @@ impl Host for VirtualHost {
     }
 
     fn request_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn connection(&self) -> Option<Connection> {
         None
     }
 
