@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::core::admission::Ending;
 use crate::core::body::dialect::Dialect;
-use crate::core::clamp::Action;
 use crate::core::refusal::{Family, Reason, Refusal};
 use crate::core::units::{ClassId, StreamId, Ticket, Time, millis};
 use crate::host::{Event, Flow, Host, Measure, Outcome};
@@ -58,7 +57,6 @@ struct Claim {
     class: ClassId,
     family: Family,
     arrived: Time,
-    action: Action,
     streamed: bool,
 }
 
@@ -104,8 +102,11 @@ impl Stream {
         let family = reading.dialect.family;
         let unseen = worker.host.request_bytes().is_some_and(|bytes| bytes > reading.head_bytes);
         if unseen && reading.received == 0 {
-            worker.header_hold.set(HeaderHold::Missing);
-            self.refuse(worker, header_hold_missing(), family);
+            let refusal = header_hold_missing();
+            if worker.header_hold.replace(HeaderHold::Missing) != HeaderHold::Missing {
+                worker.host.warn(&refusal.message);
+            }
+            self.refuse(worker, refusal, family);
         }
     }
 

@@ -123,9 +123,13 @@ impl Engine {
             None => ("none", 429, 0),
         };
         let waiting = self.admission.ahead(class);
-        let message = format!(
-            "no free slot of class {name} and no place in its queue ({waiting} of {most} requests wait); try again later"
-        );
+        let message = if usize::try_from(waiting).is_ok_and(|waiting| waiting < most) {
+            format!("no free slot of class {name}, and the request was not to wait for one; try again later")
+        } else {
+            format!(
+                "no free slot of class {name} and no place in its queue ({waiting} of {most} requests wait); try again later"
+            )
+        };
         self.later(now, stream, Some(class), Refusal::new(Reason::QueueFull, message).status(status))
     }
 

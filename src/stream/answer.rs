@@ -74,11 +74,10 @@ impl Answer {
     }
 
     /// Tells the client what was done, in response headers.
-    pub fn describe<H: Host>(&self, worker: &Worker<H>, claim: &Claim, facts: &Facts) {
+    pub fn describe<H: Host>(&self, worker: &Worker<H>, facts: &Facts) {
         for (name, value) in facts.headers(worker) {
             worker.host.add_response_header(name, value.as_bytes());
         }
-        worker.host.add_response_header("x-sluice-max-tokens-action", claim.action.name().as_bytes());
         // Put together by hand: the formatting machinery costs more than all the rest of this.
         let mut timing = String::from("queue;dur=");
         timing.push_str(&facts.queue_ms.unwrap_or(0).to_string());

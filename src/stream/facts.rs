@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::core::clamp::Action;
 use crate::core::engine::Judged;
 use crate::core::units::ClassId;
 use crate::host::{Host, Outcome};
@@ -19,6 +20,7 @@ pub struct Facts {
     prompt_chars: Option<u64>,
     prompt_tokens: Option<u64>,
     max_tokens: Option<u64>,
+    action: Option<Action>,
 }
 
 impl Facts {
@@ -28,6 +30,7 @@ impl Facts {
         self.prompt_chars = Some(judged.prompt.chars);
         self.prompt_tokens = Some(judged.prompt.tokens);
         self.max_tokens = Some(judged.max_tokens);
+        self.action = Some(judged.action);
     }
 
     /// The response headers that tell them to the client.
@@ -36,6 +39,7 @@ impl Facts {
             ("x-sluice-class", self.class_name(worker)),
             ("x-sluice-max-tokens", number(self.max_tokens)),
             ("x-sluice-queue-ms", number(self.queue_ms)),
+            ("x-sluice-max-tokens-action", self.action.map(|action| action.name().to_owned())),
         ];
         facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }

@@ -138,7 +138,6 @@ impl Stream {
             class: judged.class,
             family: dialect.family,
             arrived: now,
-            action: judged.action,
             streamed: judged.stream,
         };
         if admitted == Admitted::Now(ticket) {

@@ -15,11 +15,11 @@ impl Stream {
                 strip_ours(worker, Section::ResponseHeaders);
             }
             State::Over | State::Gone => {}
-            State::Running(claim, answer) => {
+            State::Running(_, answer) => {
                 let status = strip_ours(worker, Section::ResponseHeaders);
                 answer.begin(worker.host.now(), status, ended);
                 if worker.engine.borrow().policy.response_headers {
-                    answer.describe(worker, claim, &self.facts);
+                    answer.describe(worker, &self.facts);
                 }
                 self.give_back(worker);
             }
@@ -62,16 +62,16 @@ impl Stream {
                 status = answer::status(value);
             }
         });
-        let reason = match (&self.state, status) {
-            (_, Some(413)) => Reason::BodyTooLarge,
-            (State::Parked(_), _) => Reason::QueueTimeout,
-            _ => Reason::BodyTimeout,
+        let (reason, setting) = match (&self.state, status) {
+            (_, Some(413)) => (Reason::BodyTooLarge, "request_body_buffer_limit of the virtual host"),
+            (State::Parked(_), _) => (Reason::QueueTimeout, "the route's timeout or idle_timeout"),
+            _ => (Reason::BodyTimeout, "request_timeout, or the route's timeout or idle_timeout"),
         };
         if !worker.preempted.replace(true) {
             let status = status.unwrap_or_default();
             worker.host.warn(&format!(
                 "Envoy itself ended a request that the filter held, with {status}: a limit or timeout of Envoy's is \
-                 nearer than the policy's, see docs/envoy.md; this is said once"
+                 nearer than the policy's, likely {setting}; see docs/envoy.md; this is said once"
             ));
         }
         if let State::Parked(claim) = std::mem::replace(&mut self.state, State::Over) {

@@ -165,6 +165,9 @@ fn text_that_is_no_json_is_one_mistake_with_its_place() {
         assert!(lines[0].ends_with("; allowed is one JSON object"), "{lines:?}");
     }
     assert!(config::parse(b"{\"domain\":\"\xff\"}").is_err());
+    // {"limits": {}} as a google.protobuf.Struct.
+    let lines = lines("\n\x0c\n\x06limits\x12\x02*\x00");
+    assert!(lines.len() == 1 && lines[0].contains("google.protobuf.StringValue"), "{lines:?}");
     assert!(config::parse("[".repeat(1_000_000).as_bytes()).is_err());
 }
 

@@ -94,6 +94,8 @@ pub fn a_client_without_patience_never_waits(world: &mut dyn World) {
     assert!(matches!(reason.as_str(), "queue_full" | "queue_timeout"), "{reason}");
     response.refused(if reason == "queue_full" { 429 } else { 503 }, &reason);
     response.says_when_to_retry();
+    assert!(String::from_utf8_lossy(&response.body).contains("was not to wait"), "{response:?}");
+    assert_eq!(response.header("x-sluice-max-tokens-action"), Some("kept"));
     assert_eq!(world.arrived(), 1);
 }
 

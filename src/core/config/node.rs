@@ -36,7 +36,14 @@ impl Node {
             return Ok(Node::Object(Vec::new()));
         }
         serde_json::from_slice(json).map_err(|error| {
-            Wrong::new(format!("not JSON: {error}"), "allowed is one JSON object").at(WHOLE.to_owned())
+            // Envoy hands over any other message as its bytes.
+            let message = json.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
+            let allowed = if message {
+                "allowed is one JSON object, in a google.protobuf.StringValue; this looks like another protobuf message"
+            } else {
+                "allowed is one JSON object"
+            };
+            Wrong::new(format!("not JSON: {error}"), allowed).at(WHOLE.to_owned())
         })
     }
 

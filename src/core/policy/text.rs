@@ -49,6 +49,9 @@ impl fmt::Display for Class {
         }
         write!(f, "concurrency {}", Bound(self.concurrency))?;
         budget(f, self.concurrency_tokens)?;
+        if self.pool.is_none() && self.concurrency.is_none() && self.concurrency_tokens.is_none() {
+            return f.write_str(", never waits)");
+        }
         write!(f, ", queue {capacity} for {timeout:?})")
     }
 }
