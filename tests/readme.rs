@@ -64,16 +64,22 @@ fn every_metric_stands_in_the_docs_and_every_one_there_exists() {
 }
 
 #[test]
-fn every_policy_in_the_readme_is_one() {
-    let readme = include_str!("../README.md");
-    let blocks: Vec<&str> =
-        readme.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert!(!blocks.is_empty());
-    for block in blocks {
-        if let Err(mistakes) = sluice::core::config::parse(block.as_bytes()) {
-            panic!("{block}\n{mistakes}");
+fn every_policy_in_the_readme_and_the_recipes_is_one() {
+    for page in [include_str!("../README.md"), include_str!("../docs/recipes.md")] {
+        let policies = blocks(page, "json");
+        assert!(!policies.is_empty());
+        for policy in policies {
+            if let Err(mistakes) = sluice::core::config::parse(policy.as_bytes()) {
+                panic!("{policy}\n{mistakes}");
+            }
         }
     }
+}
+
+/// What stands between the fences of `language`.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
 /// Commands and the lines that they are said to print, from the `console` blocks.

@@ -172,10 +172,11 @@ fn set_idle_timeout(listener: &mut Value, name: &str, timeout: Duration) -> Resu
     Ok(())
 }
 
-/// The filter's PluginConfig; none in the baseline.
+/// The filter's PluginConfig; none in the baseline, and none here where Envoy has to discover it.
 fn plugin(listener: &mut Value) -> Result<Option<&mut Value>> {
     let filters = at(listener, MANAGER)?["http_filters"].as_array_mut().context("http_filters")?;
-    let filter = filters.iter_mut().find(|filter| filter["name"] == "sluice");
+    let filter =
+        filters.iter_mut().find(|filter| filter["name"] == "sluice" && filter.get("typed_config").is_some());
     filter.map(|filter| at(filter, "/typed_config/config")).transpose()
 }
 
