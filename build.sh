@@ -65,7 +65,7 @@ cmd_serve() {
   rig serve "$@"
 }
 
-#: demo: the same mixed traffic without the filter and with it, in a minute and a half (--seed)
+#: demo: the same mixed traffic without the filter and with it, in about two minutes after the build (--seed)
 cmd_demo() {
   cmd_wasm
   cmd_envoy
