@@ -10,6 +10,7 @@ mod load;
 mod memory;
 mod model;
 mod module;
+mod operate;
 mod settings;
 mod shipped;
 mod watched;
