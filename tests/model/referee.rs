@@ -143,8 +143,9 @@ pub fn passed_over(
             // It was not shown when they were chosen.
             continue;
         }
-        // Where keys take turns, younger ones may have stood before it then.
-        let since = ahead().map(|other| other.since).chain([next.since]).max().unwrap_or(next.since);
+        // Where keys take turns, younger ones may have stood before it then, and may still.
+        let alike = waiting.iter().filter(|other| keys && (other.row, other.class) == (next.row, next.class));
+        let since = ahead().chain(alike).map(|other| other.since).max().unwrap_or_default().max(next.since);
         // And who lends it its age may not have been shown yet.
         let lent = ahead().count() > 0 && next.promoted.is_some_and(|promoted| promoted < next.since);
         let promoted = next.promoted.filter(|_| !lent);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sluice::core::admission::ledger::{Key, Record};
+use sluice::core::admission::ledger::{HEADS, Key, Record};
 
 use crate::audit::heads;
+use crate::chance::mix;
 use crate::life::Life;
 use crate::limits::{Limits, Usage};
 use crate::referee::{Waiter, may_go};
@@ -12,7 +13,7 @@ use crate::world::World;
 
 /// By class, a key that waits and another one: how often the latter was let in since the former last was.
 #[derive(Clone, Debug, Default)]
-pub struct Turns(BTreeMap<(Key, u64, u64), u32>);
+pub struct Turns(BTreeMap<(Key, u32, u32), u32>);
 
 /// One settlement, as far as it concerns what shares slots.
 pub struct Settled<'a> {
@@ -31,9 +32,13 @@ impl Turns {
     /// Notes who was let in; a key that had two turns while another could have had one, if there is one.
     pub fn note(&mut self, world: &World, settled: &Settled) -> Option<String> {
         let Settled { limits, waiting, served, in_use, .. } = settled;
-        let keyed = |waiters: &[&Waiter]| -> Vec<(Key, u64, Waiter)> {
+        let keyed = |waiters: &[&Waiter]| -> Vec<(Key, u32, Waiter)> {
             let keyed = |waiter: &&Waiter| {
-                let key = settled.life(world, waiter)?.arrival.key?;
+                // As its row says: a slot may go to one that has just left, and is its key's turn all the same.
+                let key = match waiter.key {
+                    0 => short(mix(settled.life(world, waiter)?.arrival.key?)),
+                    key => key,
+                };
                 Some((limits.classes.get(waiter.class)?.key, key, (*waiter).clone()))
             };
             waiters.iter().filter_map(keyed).collect()
@@ -57,7 +62,9 @@ impl Turns {
             for (_, key, next) in able {
                 let times = self.0.entry((*class, key, *had)).or_default();
                 *times += 1;
-                if *times > 1 {
+                // Of a longer line the record shows the first only, and it may have been another's turn among those.
+                let most = if settled.shows_all(&next) { 1 } else { 2 };
+                if *times > most {
                     return Some(format!("key {had} had {times} turns while {key} waited: {next:?}"));
                 }
             }
@@ -66,11 +73,22 @@ impl Turns {
     }
 }
 
+/// A key as rows show it.
+fn short(key: u64) -> u32 {
+    ((key ^ key >> 32) as u32).max(1)
+}
+
 impl Settled<'_> {
     fn life<'a>(&self, world: &'a World, waiter: &Waiter) -> Option<&'a Life> {
         let uid = self.after.rows.get(waiter.row)?.uid;
         let node = world.nodes.iter().find(|node| node.writer.is_some_and(|writer| writer.uid == uid))?;
         node.requests.get(&waiter.ticket).and_then(|life| world.lives.get(*life))
+    }
+
+    /// Whether the record shows all that wait in a request's line.
+    fn shows_all(&self, waiter: &Waiter) -> bool {
+        let shares = self.after.rows.get(waiter.row).map(|row| &row.shares);
+        shares.into_iter().flatten().all(|share| share.waiting as usize <= HEADS)
     }
 
     /// Whether a request stood in the record already.

@@ -58,14 +58,15 @@ impl DrainRate {
             return;
         }
         let decay = |time: Duration| (-time.as_secs_f64() / WINDOW.as_secs_f64()).exp();
-        self.answers *= decay(passed);
-        self.busy_seconds *= decay(passed);
-        let busy_for = match self.busy {
-            Busy::No => Duration::ZERO,
-            Busy::Elsewhere => passed.min(HEARSAY),
-            Busy::Here => passed,
+        let kept = decay(passed);
+        self.answers *= kept;
+        self.busy_seconds *= kept;
+        let busy_kept = match self.busy {
+            Busy::No => 1.0,
+            Busy::Elsewhere if passed > HEARSAY => decay(HEARSAY),
+            Busy::Elsewhere | Busy::Here => kept,
         };
-        self.busy_seconds += WINDOW.as_secs_f64() * (1.0 - decay(busy_for));
+        self.busy_seconds += WINDOW.as_secs_f64() * (1.0 - busy_kept);
         let begins = self.busy != Busy::Here && busy == Busy::Here;
         if begins && !(self.failing && passed < MOST) {
             self.since = now;

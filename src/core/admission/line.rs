@@ -81,19 +81,19 @@ impl Line {
         }
     }
 
-    /// Who waits: of each key the oldest, then of each the next, and so on.
-    pub fn heads(&self) -> impl Iterator<Item = Head> {
+    /// Shows `most` of those who wait and are not `left_out`: of each key the oldest, then of each the next, and so on.
+    pub fn show(&self, most: usize, left_out: &[Ticket], to: &mut Vec<Head>) {
+        let seen = |head: &Head| !left_out.contains(&head.ticket);
+        to.extend(self.queue(NONE).filter(seen).take(most));
         let (mut keys, mut begun) = (self.ring.values(), VecDeque::new());
-        let in_turns = std::iter::from_fn(move || {
-            loop {
-                let mut queue = keys.next().map(|key| self.queue(*key)).or_else(|| begun.pop_front())?;
-                if let Some(head) = queue.next() {
-                    begun.push_back(queue);
-                    return Some(head);
-                }
+        while to.len() < most {
+            let queue = keys.next().map(|key| self.queue(*key)).or_else(|| begun.pop_front());
+            let Some(mut queue) = queue else { return };
+            if let Some(head) = queue.find(seen) {
+                to.push(head);
+                begun.push_back(queue);
             }
-        });
-        self.queue(NONE).chain(in_turns)
+        }
     }
 
     /// How many wait.
@@ -138,8 +138,14 @@ mod tests {
         Head { ticket: Ticket(ticket), ..Head::default() }
     }
 
+    fn shown(line: &Line) -> Vec<Head> {
+        let mut heads = Vec::new();
+        line.show(usize::MAX, &[], &mut heads);
+        heads
+    }
+
     fn order(line: &Line) -> Vec<u64> {
-        line.heads().map(|head| head.ticket.0).collect()
+        shown(line).iter().map(|head| head.ticket.0).collect()
     }
 
     #[test]
@@ -173,8 +179,8 @@ mod tests {
         let mut line = Line::default();
         let places: Vec<_> = (10..3000).map(|n| line.push(head(n), Some(n))).collect();
         assert!(line.keys.len() <= KEYS + 1);
-        let keys: std::collections::BTreeSet<_> = line.heads().map(|head| head.key).collect();
-        assert_eq!((keys.len(), line.heads().count()), (KEYS + 1, 2990));
+        let keys: std::collections::BTreeSet<_> = shown(&line).iter().map(|head| head.key).collect();
+        assert_eq!((keys.len(), shown(&line).len()), (KEYS + 1, 2990));
         places.into_iter().for_each(|place| line.serve(place));
         assert!(line.keys.is_empty() && line.ring.is_empty() && line.len() == 0);
     }

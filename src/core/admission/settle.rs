@@ -266,8 +266,7 @@ impl Admission {
             (share.per_second, share.since) = (rounded, rate.since());
             share.heads.clear();
             if waiting > 0 {
-                let heads = class.line.heads().filter(|head| !taken.contains(&head.ticket));
-                share.heads.extend(heads.take(HEADS));
+                class.line.show(HEADS, taken, &mut share.heads);
             }
         }
         row.shares.truncate(len);

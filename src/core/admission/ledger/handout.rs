@@ -111,9 +111,14 @@ impl Front {
             let left = move |(at, head): &(usize, &Head)| head.granted.is_none() && passed >> at & 1 == 0;
             share.heads.iter().take(HEADS).enumerate().filter(left)
         };
-        let turn = |head: &Head| if head.key == 0 { 0 } else { record.turn(share.class, head.key) };
-        let turns = left().map(|(at, head)| (turn(head), at, head));
-        let Some((turn, at, head)) = turns.min_by_key(|(turn, at, _)| (*turn, *at)) else { return false };
+        let mut turns = left().map(|(at, head)| (record.turn(share.class, head.key), at, head));
+        // Where nobody has had a turn lately, the line's own order holds.
+        let first = if record.turns.is_empty() {
+            turns.next()
+        } else {
+            turns.min_by_key(|(turn, at, _)| (*turn, *at))
+        };
+        let Some((turn, at, head)) = first else { return false };
         let rule = record.rules.classes.get(self.urgency);
         let promoted = rule.and_then(|rule| rule.promote_after).and_then(|after| {
             left().map(|(_, head)| head.since).filter(|since| now.since(*since) >= after).min()
